@@ -1,0 +1,1 @@
+"""Shared fixtures. Tests mirror the package: tests/<package>/test_<module>.py."""
