@@ -13,6 +13,7 @@ from sandmle.records.dna import (
 from sandmle.records.execution import CollectedFile, ExecResult, ExecStatus, Limits
 from sandmle.records.gate import CheckResult, GateReport, Verdict
 from sandmle.records.grade import GradeReport, GradeStatus, Medal
+from sandmle.records.ladder import Ladder, Rung, Tier
 from sandmle.records.task import (
     MILESTONES,
     ColumnSpec,
@@ -52,6 +53,7 @@ __all__ = [
     "GateReport",
     "GradeReport",
     "GradeStatus",
+    "Ladder",
     "Leaderboard",
     "Limits",
     "Medal",
@@ -61,6 +63,7 @@ __all__ = [
     "Provenance",
     "Record",
     "ReplyStatus",
+    "Rung",
     "SeedRecord",
     "StepRecord",
     "StructuralDNA",
@@ -71,6 +74,7 @@ __all__ = [
     "Threshold",
     "ThresholdPreset",
     "Thresholds",
+    "Tier",
     "Trajectory",
     "TrajectoryStatus",
     "Usage",
