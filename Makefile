@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install run test test-slow lint format typecheck layers check docs bench clean
+.PHONY: help install run test test-slow lint format typecheck layers check lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ layers: $(STAMP) ## Imports go down only
 	$(BIN)/lint-imports
 
 check: lint typecheck layers ## All static checks
+
+lock: $(STAMP) ## Write constraints.txt from what is installed
+	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
