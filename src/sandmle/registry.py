@@ -1,7 +1,7 @@
 """Names for implementations: short built-in names, entry points of other packages, and dotted paths.
 
 A name is looked up in this order: the family's built-in table, the family's entry-point group (for example
-``sandmle.metrics``), and last as a dotted path ``package.module:attribute``. Nothing is imported before it is asked for.
+``sandmle.metrics``), and last as a dotted path ``package.module:attribute``. Nothing is imported before it is needed.
 """
 
 from collections.abc import Mapping
