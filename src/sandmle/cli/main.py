@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
+from sandmle.cli import seeds
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -37,6 +38,9 @@ def _root(
     ] = False,
 ) -> None:
     del debug, version  # main() looks for --debug itself: it sees errors after typer has let go
+
+
+app.add_typer(seeds.app, name="seeds")
 
 
 def main() -> None:
