@@ -1,0 +1,211 @@
+"""Reads run directories for a report: bounded in memory, and never stopped by a broken line."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from sandmle.errors import ConfigError
+from sandmle.records import ExecStatus, GradeReport, Trajectory, TrajectoryStatus, Usage
+
+CONFIG_FILE = "run.json"
+TRAJECTORIES_FILE = "trajectories.jsonl"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run of agent code."""
+
+    status: ExecStatus
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What a report needs of one trajectory; ``offset`` is where the whole of it begins in the file."""
+
+    task_id: str
+    task_hash: str
+    policy: str
+    attempt: int
+    scaffold: str
+    grammar: str
+    feedback: str
+    reward_preset: str
+    status: TrajectoryStatus
+    reward: float | None
+    terms: dict[str, float]
+    grade: GradeReport | None
+    n_turns: int
+    executions: tuple[Execution, ...]
+    usage: Usage
+    wall_s: float
+    offset: int
+
+    @property
+    def score(self) -> float | None:
+        """The score on the private rows, None unless graded."""
+        return self.grade.score if self.grade is not None and self.grade.is_valid else None
+
+
+@dataclass
+class Run:
+    """One run directory as read.
+
+    Attributes:
+        label: Short name, unique within a report.
+        path: The folder.
+        config: Contents of ``run.json``.
+        episodes: Episodes by policy, task id and attempt.
+        planned: Task id and attempt of every episode that the run was to have, by policy.
+        task_hashes: Hash of each task, as far as known.
+        problems: Lines that could not be read, each with its file and line number.
+        notes: What a reader should know, though nothing is broken.
+    """
+
+    label: str
+    path: Path
+    config: dict[str, Any]
+    episodes: dict[tuple[str, str, int], Episode] = field(default_factory=dict)
+    planned: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    task_hashes: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def trajectory(self, episode: Episode) -> Trajectory:
+        """Reads the whole record of an episode."""
+        with (self.path / TRAJECTORIES_FILE).open("rb") as file:
+            file.seek(episode.offset)
+            return Trajectory.model_validate_json(file.readline())
+
+
+def read_run(path: Path, label: str | None = None) -> Run:
+    """Reads a run directory. Broken lines become problems; a torn last line (a killed run) becomes a note.
+
+    Args:
+        path: The folder.
+        label: Short name; the folder's name if None.
+
+    Raises:
+        ConfigError: The folder is no run directory, or its ``run.json`` cannot be read.
+    """
+    config = _read_config(path)
+    run = Run(label=label or path.resolve().name, path=path, config=config)
+    for episode in _read_episodes(run):
+        key = (episode.policy, episode.task_id, episode.attempt)
+        if key in run.episodes:
+            run.notes.append(
+                f"{path / TRAJECTORIES_FILE}: attempt {episode.attempt} of {episode.policy} at {episode.task_id} "
+                "is there more than once; the last one counts"
+            )
+        run.episodes[key] = episode
+        if episode.task_hash:
+            run.task_hashes.setdefault(episode.task_id, episode.task_hash)
+    _fill_plan(run)
+    return run
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    if not path.is_dir():
+        raise ConfigError(f"no folder {path}; give a run directory made by `sandmle rollout`")
+    file = path / CONFIG_FILE
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path} is not a run directory: it has no {CONFIG_FILE}") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} is not strict JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise ConfigError(f"{file} holds no JSON object; give a run directory made by `sandmle rollout`")
+    return config
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _read_episodes(run: Run) -> Iterator[Episode]:
+    file_path = run.path / TRAJECTORIES_FILE
+    try:
+        file = file_path.open("rb")
+    except FileNotFoundError:
+        run.notes.append(f"{file_path} is not there: no episode has finished")
+        return
+    except OSError as error:
+        run.problems.append(f"cannot read {file_path}: {error.strerror}")
+        return
+    offset = 0
+    with file:
+        for number, line in enumerate(file, start=1):
+            start, offset = offset, offset + len(line)
+            if not line.strip():
+                continue
+            try:
+                yield _episode(Trajectory.model_validate_json(line), start)
+            except ValidationError as error:
+                if not line.endswith(b"\n"):
+                    run.notes.append(f"{file_path}, line {number}: torn, since the run was killed or is still writing")
+                    continue
+                first = error.errors(include_input=False, include_url=False)[0]
+                where = ".".join(str(part) for part in first["loc"])
+                run.problems.append(f"{file_path}, line {number}: {where + ': ' if where else ''}{first['msg']}")
+
+
+def _episode(trajectory: Trajectory, offset: int) -> Episode:
+    executions = [
+        Execution(step.exec_status, step.exec_wall_s)
+        for step in trajectory.steps
+        if step.exec_status is not None and step.exec_wall_s is not None
+    ]
+    return Episode(
+        task_id=trajectory.task_id,
+        task_hash=trajectory.task_hash,
+        policy=trajectory.policy,
+        attempt=trajectory.attempt,
+        scaffold=trajectory.scaffold,
+        grammar=trajectory.grammar,
+        feedback=trajectory.feedback,
+        reward_preset=trajectory.reward_preset,
+        status=trajectory.status,
+        reward=None if trajectory.status.is_infrastructure else trajectory.reward,
+        terms=dict(trajectory.terms),
+        grade=trajectory.grade,
+        n_turns=len(trajectory.steps),
+        executions=tuple(executions),
+        usage=trajectory.usage,
+        wall_s=trajectory.wall_s,
+        offset=offset,
+    )
+
+
+def _fill_plan(run: Run) -> None:
+    """Adds what the configuration planned, then what is there beyond it."""
+    tasks = _names(run.config.get("tasks"), "task_id")
+    policies = _names(run.config.get("policies", run.config.get("policy")), "name")
+    attempts = run.config.get("attempts")
+    hashes = run.config.get("task_hashes")
+    if isinstance(hashes, dict):
+        run.task_hashes.update({str(task): str(value) for task, value in hashes.items()})
+        tasks = tasks or sorted(str(task) for task in hashes)
+    if not (tasks and policies and isinstance(attempts, int)):
+        run.notes.append(f"{run.path / CONFIG_FILE} names no plan of tasks, policies and attempts: N is what was found")
+    else:
+        for policy in policies:
+            run.planned[policy] = [(task, attempt) for task in tasks for attempt in range(attempts)]
+    for policy, task_id, attempt in sorted(run.episodes):
+        plan = run.planned.setdefault(policy, [])
+        if (task_id, attempt) not in plan:
+            plan.append((task_id, attempt))
+
+
+def _names(value: Any, key: str) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list):
+        return []
+    return [str(item[key]) if isinstance(item, dict) and key in item else str(item) for item in value]
