@@ -8,7 +8,7 @@ from sandmle.grammars.turn import Found, parse_turn
 from sandmle.records import ActionKind, FinishReason
 
 _WORDS = {"SCORE": ActionKind.SCORE, "SUBMIT": ActionKind.FINISH}
-_WORD_LINE = re.compile(r"^[ \t]*(?P<word>SCORE|SUBMIT)[ \t\r]*$", re.MULTILINE)
+_WORD_LINE = re.compile(r"(?:^|(?<=</think>))[ \t]*(?P<word>SCORE|SUBMIT)[ \t\r]*$", re.MULTILINE)
 _LANGUAGES = frozenset({"python", "py", "python3"})
 _MISSING = "Write one ```python block with a complete script, or SCORE or SUBMIT on a line of its own."
 

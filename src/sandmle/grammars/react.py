@@ -8,7 +8,7 @@ from sandmle.grammars.scan import clean_text, is_blank_code, next_fence, read_fe
 from sandmle.grammars.turn import Found, parse_turn
 from sandmle.records import ActionKind, FinishReason
 
-_OPENER = re.compile(r"^[ \t]*(?P<tag><tool_call>|<answer>)", re.MULTILINE)
+_OPENER = re.compile(r"(?:^|(?<=</think>))[ \t]*(?P<tag><tool_call>|<answer>)", re.MULTILINE)
 _CALL_CLOSE = "</tool_call>"
 _ANSWER_CLOSE = "</answer>"
 _CODE_OPEN = re.compile(r"\s*(?:python3?\b)?\s*<code>[ \t]*", re.IGNORECASE)

@@ -17,7 +17,7 @@ _LEXEME = re.compile(
     r"#[^\n]*|\"\"\"|'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'",
     re.DOTALL,
 )
-_FENCE_LINE = re.compile(r"^ {0,3}(?P<fence>`{3,})(?P<info>[^`\n]*)$", re.MULTILINE)
+_FENCE_LINE = re.compile(r"(?:^|(?<=</think>)) {0,3}(?P<fence>`{3,})(?P<info>[^`\n]*)$", re.MULTILINE)
 # What only the environment may write. A line that starts so after an action was made up by the model.
 _INVENTED_TAG = re.compile(r"^[ \t]*(?:</?tool_response>|<\|im_start\|>)", re.MULTILINE)
 _INVENTED_LINE = re.compile(
