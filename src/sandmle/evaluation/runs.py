@@ -185,27 +185,35 @@ def _episode(trajectory: Trajectory, offset: int) -> Episode:
 
 def _fill_plan(run: Run) -> None:
     """Adds what the configuration planned, then what is there beyond it."""
-    tasks = _names(run.config.get("tasks"), "task_id")
-    policies = _names(run.config.get("policies", run.config.get("policy")), "name")
+    tasks = _planned_tasks(run.config.get("tasks"))
+    policies = _planned_policies(run.config.get("policies"))
     attempts = run.config.get("attempts")
-    hashes = run.config.get("task_hashes")
-    if isinstance(hashes, dict):
-        run.task_hashes.update({str(task): str(value) for task, value in hashes.items()})
-        tasks = tasks or sorted(str(task) for task in hashes)
-    if not (tasks and policies and isinstance(attempts, int)):
-        run.notes.append(f"{run.path / CONFIG_FILE} names no plan of tasks, policies and attempts: N is what was found")
-    else:
+    run.task_hashes.update({task: value for task, value in tasks.items() if value})
+    if tasks and policies and isinstance(attempts, int):
         for policy in policies:
             run.planned[policy] = [(task, attempt) for task in tasks for attempt in range(attempts)]
-    for policy, task_id, attempt in sorted(run.episodes):
-        plan = run.planned.setdefault(policy, [])
-        if (task_id, attempt) not in plan:
-            plan.append((task_id, attempt))
+    else:
+        run.notes.append(f"{run.path / CONFIG_FILE} names no tasks, policies and attempts: N is what was found")
+    known = {(policy, *slot) for policy, slots in run.planned.items() for slot in slots}
+    for policy, task_id, attempt in sorted(set(run.episodes) - known):
+        run.planned.setdefault(policy, []).append((task_id, attempt))
 
 
-def _names(value: Any, key: str) -> list[str]:
-    if isinstance(value, str):
-        return [value]
+def _planned_tasks(value: Any) -> dict[str, str]:
+    """Returns hashes by task id from a mapping, or from a list of ids or of objects."""
+    if isinstance(value, dict):
+        return {str(task): str(task_hash) for task, task_hash in value.items()}
+    if not isinstance(value, list):
+        return {}
+    return {
+        str(item.get("task_id")) if isinstance(item, dict) else str(item): str(item.get("task_hash", ""))
+        if isinstance(item, dict)
+        else ""
+        for item in value
+    }
+
+
+def _planned_policies(value: Any) -> list[str]:
     if not isinstance(value, list):
         return []
-    return [str(item[key]) if isinstance(item, dict) and key in item else str(item) for item in value]
+    return [str(item.get("name")) if isinstance(item, dict) else str(item) for item in value]
