@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from sandmle import grading
 from sandmle.errors import SeedError
+from sandmle.grading.metrics import get_metric
 from sandmle.records import Modality, PredictionKind, SeedRecord, StructuralDNA, TaskKind
 from sandmle.seeds import catalogue, load_record, load_seed, seed_ids
 
@@ -59,7 +59,19 @@ def test_unknown_id_without_a_near_one_points_to_the_list():
 # Words of the shape of data and tasks, which competitions' names and columns use too.
 _STRUCTURAL_WORDS = {
     word for kind in (Modality, TaskKind, PredictionKind) for value in kind for word in value.value.split("_")
-} | {"maximize", "minimize", "none", "mild", "strong", "classification", "probability", "label", "score", "target"}
+} | {
+    "maximize",
+    "minimize",
+    "none",
+    "mild",
+    "strong",
+    "classification",
+    "probability",
+    "label",
+    "score",
+    "target",
+    "global",
+}
 
 
 def _words(text: str) -> set[str]:
@@ -85,7 +97,7 @@ def test_dna_holds_no_word_of_the_domain(record: SeedRecord):
 
 def test_dna_metrics_exist_with_the_same_direction():
     for record in catalogue():
-        metric = grading.get_metric(record.dna.metric)
+        metric = get_metric(record.dna.metric)
         assert metric.direction is record.dna.direction, record.id
 
 

@@ -1,0 +1,79 @@
+"""What a task's description says: metric, direction, and how a prediction is to look."""
+
+import re
+from dataclasses import dataclass
+
+# Words in a description, by the metric that they mean; the first match wins, so the special ones stand first.
+_WORDS: tuple[tuple[str, str], ...] = (
+    ("laplace", "laplace"),
+    ("probabilistic f1", "probabilistic_f1"),
+    ("kl divergence", "kl_divergence"),
+    ("kullback", "kl_divergence"),
+    ("log loss", "log_loss"),
+    ("cross-entropy", "log_loss"),
+    ("label-ranking average precision", "lwlrap"),
+    ("lwlrap", "lwlrap"),
+    ("average precision at", "map_at_k"),
+    ("map@", "map_at_k"),
+    ("average precision", "average_precision"),
+    ("roc", "roc_auc"),
+    ("auc", "roc_auc"),
+    ("ndcg", "ndcg"),
+    ("concordance", "c_index"),
+    ("kappa", "qwk"),
+    ("matthews", "mcc"),
+    ("macro f1", "macro_f1"),
+    ("micro f1", "micro_f1"),
+    ("f0.5", "f_half"),
+    ("f1", "f1"),
+    ("jaccard", "jaccard"),
+    ("balanced accuracy", "balanced_accuracy"),
+    ("accuracy", "accuracy"),
+    ("error rate", "accuracy"),
+    ("spearman", "spearman"),
+    ("pearson", "pearson"),
+    ("logarithmic error", "rmsle"),
+    ("rmsle", "rmsle"),
+    ("rmse", "rmse"),
+    ("squared error", "rmse"),
+    ("angular", "angular"),
+    ("absolute error", "mae"),
+    ("absolute percentage", "mae"),
+    ("mae", "mae"),
+    ("mape", "mae"),
+    ("brier", "brier"),
+)
+_LINE = re.compile(
+    r"metric[*_`]*\s*:\s*[*_`]*\s*(?P<name>[^(\n]+?)[*_`]*\s*\((?P<way>higher|lower) is better", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What the description tells.
+
+    Attributes:
+        text: The whole description.
+        metric_name: The metric as the description calls it.
+        metric: The metric as the engineers know it; empty when they do not.
+        higher_is_better: The direction.
+    """
+
+    text: str
+    metric_name: str
+    metric: str
+    higher_is_better: bool
+
+
+def read_brief(text: str) -> Brief:
+    """Reads a task's description: the line "Metric: NAME (higher is better)", or else the words in the text."""
+    line = _LINE.search(text)
+    name = line["name"].strip() if line else ""
+    metric = _known(name) or _known(text)
+    way = line["way"].lower() if line else ("lower" if "lower is better" in text.lower() else "higher")
+    return Brief(text=text, metric_name=name or metric or "score", metric=metric, higher_is_better=way == "higher")
+
+
+def _known(text: str) -> str:
+    plain = text.lower().replace("_", " ")
+    return next((metric for words, metric in _WORDS if words in plain), "")

@@ -1,0 +1,68 @@
+"""The engineers, from the weakest to the strongest."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from sandmle.policies.scripted.explorer import explorer
+from sandmle.policies.scripted.habits import attempt, hand_in, look, submit_sample
+from sandmle.policies.scripted.moves import Desk, Engineer, Plan, submitted
+from sandmle.policies.scripted.profile import Form, Profile
+from sandmle.policies.scripted.scripts import write_script
+
+
+def sample(desk: Desk) -> Plan:
+    """Hands in the sample submission."""
+    yield from submit_sample(desk, slip_rate=0.2, muse_rate=0.3)
+    yield from hand_in(desk, None, check_rate=0.0)
+
+
+def average(desk: Desk) -> Plan:
+    """Predicts the mean answer in bins of the one column that tells most."""
+    yield from _one_model(desk, "average", slip_rate=0.3, muse_rate=0.2, check_rate=0.5)
+
+
+def linear(desk: Desk) -> Plan:
+    """Fits a linear model to the raw columns."""
+    yield from _one_model(desk, "linear", slip_rate=0.3, muse_rate=0.1, check_rate=0.7)
+
+
+def boosted(desk: Desk) -> Plan:
+    """Tunes gradient boosting by cross-validation on the task's metric."""
+    yield from _one_model(desk, "boosted", slip_rate=0.2, muse_rate=0.05, check_rate=1.0)
+
+
+ENGINEERS: Mapping[str, Engineer] = MappingProxyType(
+    {"sample": sample, "average": average, "linear": linear, "boosted": boosted, "explorer": explorer}
+)
+
+_THOUGHTS = {
+    "average": "I bin each column, find the one whose bins separate the answers best, and predict the bin's average.",
+    "linear": "A linear model on the raw columns, with one-hot categories, is a sound first submission.",
+    "boosted": "I tune gradient boosting by cross-validation on {metric}, with a linear model as a check.",
+}
+
+
+def _one_model(desk: Desk, kind: str, *, slip_rate: float, muse_rate: float, check_rate: float) -> Plan:
+    profile = yield from look(desk, muse_rate=muse_rate)
+    if profile is None or profile.form is Form.UNKNOWN:
+        yield from submit_sample(desk)
+        yield from hand_in(desk, None, check_rate=0.0)
+        return
+    code = _script(desk, kind, profile)
+    thought = _THOUGHTS[kind].format(metric=profile.metric_name)
+    if kind == "linear" and profile.has_missing and desk.chance("forgets missing", 0.25):
+        yield from attempt(desk, thought, _script(desk, kind, profile, forgets_missing=True))
+        thought = "Some cells are empty, which the model does not take: I fill them with the column's median."
+    elif kind == "boosted" and desk.chance("slow grid", 0.15):
+        yield from attempt(desk, thought, _script(desk, kind, profile, slow_grid=True))
+        thought = "That grid is far too large for the time a step has. A handful of settings will do."
+    observation = yield from attempt(desk, thought, code, profile, slip_rate=slip_rate, muse_rate=muse_rate)
+    if not submitted(observation):
+        yield from submit_sample(desk, "This does not get anywhere; the sample submission is at least valid.")
+    yield from hand_in(desk, code, check_rate=check_rate)
+
+
+def _script(desk: Desk, kind: str, profile: Profile, **options: bool) -> str:
+    values = {"forgets_missing": False, "slow_grid": False, "quick": profile.n_classes > 8, **options}
+    n_folds = 3 if profile.n_classes > 8 else 5
+    return write_script(kind, p=profile, k=5, n_folds=n_folds, seed=desk.rng_seed % 1000, **values)

@@ -1,0 +1,248 @@
+"""What the engineers make of their first look at the data: which column is what, and what form a prediction has."""
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sandmle.policies.scripted.brief import Brief
+
+
+class Form(StrEnum):
+    """The form of a prediction, as a data scientist would name it."""
+
+    PROBABILITY = "probability"
+    LABEL = "label"
+    CLASS_PROBABILITIES = "class_probabilities"
+    RANKED_LABELS = "ranked_labels"
+    LABEL_COLUMNS = "label_columns"
+    LABEL_SET = "label_set"
+    SHARES = "shares"
+    VALUES = "values"
+    VALUE_AND_SPREAD = "value_and_spread"
+    UNKNOWN = "unknown"
+
+    @property
+    def is_classes(self) -> bool:
+        """True when a row belongs to exactly one class."""
+        return self in (Form.PROBABILITY, Form.LABEL, Form.CLASS_PROBABILITIES, Form.RANKED_LABELS)
+
+    @property
+    def is_columns(self) -> bool:
+        """True when a row has any number of labels."""
+        return self in (Form.LABEL_COLUMNS, Form.LABEL_SET)
+
+
+_LABEL_METRICS = ("accuracy", "macro_f1", "micro_f1", "f1", "f_half", "mcc", "qwk", "balanced_accuracy", "jaccard")
+_SCORE_METRICS = ("roc_auc", "log_loss", "average_precision", "probabilistic_f1", "brier")
+_IMAGE = re.compile(r"\.(png|jpe?g|bmp|tiff?)$", re.IGNORECASE)
+_SOUND = re.compile(r"\.wav$", re.IGNORECASE)
+_PLACE = re.compile(r"(?:^|_)(?:lat|lon|lng|latitude|longitude|easting|northing|x|y)(?:_|$)|coord", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A task as seen from its public files.
+
+    Attributes:
+        id: The id column.
+        form: The form of a prediction.
+        metric: The metric as the engineers know it.
+        targets: Columns of train.csv that hold the answers.
+        predicted: Columns of the submission beside the id.
+        numbers: Feature columns by kind, here plain numbers; the other lists likewise.
+        groups: Columns whose values come back in the test: their averages can be learnt.
+        strangers: Columns whose values repeat in train.csv but do not come back in the test.
+    """
+
+    id: str
+    form: Form
+    metric: str
+    metric_name: str
+    higher_is_better: bool
+    targets: tuple[str, ...]
+    predicted: tuple[str, ...]
+    n_rows: int
+    n_classes: int
+    labels_are_numbers: bool
+    positive: str
+    numbers: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    sounds: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    has_missing: bool = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """All feature columns."""
+        return (*self.numbers, *self.categories, *self.dates, *self.codes, *self.texts, *self.images, *self.traces)
+
+
+def read_profile(observation: str, brief: Brief) -> Profile | None:
+    """Reads what ``look.py.j2`` printed; None when the essential lines are not there."""
+    rows = _literal(observation, "rows:")
+    predicted = _literal(observation, "sample columns:")
+    row = _literal(observation, "sample row:")
+    columns = [
+        facts
+        for line in re.findall(r"^\{'column': .*\}\s*$", observation, re.MULTILINE)
+        if (facts := _parse(line)) is not None
+    ]
+    if not isinstance(rows, dict) or not isinstance(predicted, list) or len(predicted) < 2 or not columns:
+        return None
+    known = {facts["column"]: facts for facts in columns}
+    targets = tuple(name for name, facts in known.items() if not facts["in_test"] and name != predicted[0])
+    form = _form(brief, known, targets, tuple(predicted[1:]), row if isinstance(row, list) else [])
+    targets = _own_targets(targets, tuple(predicted[1:])) if targets else ()
+    kinds = _kinds(known, predicted[0], rows["train"])
+    first = known.get(targets[0], {}) if targets else {}
+    labels = [str(value) for value in first.get("values", ())]
+    return Profile(
+        id=predicted[0],
+        form=form if targets else Form.UNKNOWN,
+        metric=brief.metric or _usual_metric(form),
+        metric_name=brief.metric_name,
+        higher_is_better=brief.higher_is_better if brief.metric else form not in (Form.VALUES, Form.SHARES),
+        targets=targets,
+        predicted=tuple(predicted[1:]),
+        n_rows=rows["train"],
+        n_classes=int(first.get("unique", 2)) if form.is_classes else len(targets),
+        labels_are_numbers=first.get("type") == "number",
+        positive=_positive(brief, labels),
+        has_missing=any(facts["missing"] or facts.get("missing_in_test") for facts in known.values()),
+        **kinds,
+    )
+
+
+def _literal(observation: str, head: str) -> Any:
+    found = re.search(rf"^{re.escape(head)} (.*)$", observation, re.MULTILINE)
+    return _parse(found[1]) if found else None
+
+
+def _parse(text: str) -> Any:
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError):
+        return None
+
+
+def _usual_metric(form: Form) -> str:
+    usual = {Form.PROBABILITY: "roc_auc", Form.LABEL: "accuracy", Form.CLASS_PROBABILITIES: "log_loss"}
+    return usual.get(form, "rmse" if form is Form.VALUES else "log_loss")
+
+
+def _form(
+    brief: Brief,
+    known: Mapping[str, Mapping[str, Any]],
+    targets: tuple[str, ...],
+    predicted: tuple[str, ...],
+    row: list[str],
+) -> Form:
+    if not targets:
+        return Form.UNKNOWN
+    if len(predicted) > 1:
+        return _form_of_many(brief, known, targets, predicted)
+    facts = known[predicted[0] if predicted[0] in targets else targets[0]]
+    if brief.metric == "map_at_k":
+        return Form.RANKED_LABELS
+    if facts["type"] == "text" and (facts["words"] > 1.05 or len((row or ["", ""])[1].split()) > 1):
+        return Form.LABEL_SET
+    if brief.metric in _SCORE_METRICS and facts["unique"] == 2:
+        return Form.PROBABILITY
+    if facts["type"] == "text" or brief.metric in _LABEL_METRICS:
+        return Form.LABEL
+    return Form.VALUES
+
+
+def _form_of_many(
+    brief: Brief, known: Mapping[str, Mapping[str, Any]], targets: tuple[str, ...], predicted: tuple[str, ...]
+) -> Form:
+    if not set(predicted) <= set(targets):
+        if brief.metric == "laplace" or len(set(targets) & set(predicted)) == 1:
+            return Form.VALUE_AND_SPREAD
+        first = known[targets[0]]
+        return Form.LABEL_COLUMNS if first.get("words", 1) > 1.05 else Form.CLASS_PROBABILITIES
+    are_flags = all(known[name]["unique"] <= 2 and known[name].get("whole", True) for name in predicted)
+    if are_flags:
+        return Form.LABEL_COLUMNS
+    return Form.SHARES if brief.metric in ("log_loss", "kl_divergence", "brier") else Form.VALUES
+
+
+def _own_targets(targets: tuple[str, ...], predicted: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the answers' columns without others that only the training data has."""
+    own = tuple(name for name in predicted if name in targets)
+    return own or targets[:1]
+
+
+def _positive(brief: Brief, labels: list[str]) -> str:
+    """Returns the label whose probability is asked for; empty for the later of the two."""
+    if len(labels) != 2:
+        return ""
+    near = re.findall(r"probability[^.\n]{0,120}", brief.text, re.IGNORECASE)
+    for passage in near:
+        named = [label for label in labels if re.search(rf"(?<![\w.]){re.escape(label)}(?![\w.])", passage)]
+        if len(named) == 1:
+            return named[0]
+    return ""
+
+
+def _kinds(known: Mapping[str, Mapping[str, Any]], id_column: str, n_rows: int) -> dict[str, tuple[str, ...]]:
+    kinds: dict[str, list[str]] = {
+        name: []
+        for name in (
+            "numbers",
+            "categories",
+            "dates",
+            "codes",
+            "texts",
+            "images",
+            "sounds",
+            "traces",
+            "groups",
+            "strangers",
+            "places",
+        )
+    }
+    for name, facts in known.items():
+        if name == id_column or not facts["in_test"] or facts["unique"] < 2:
+            continue
+        kind = "numbers" if facts["type"] == "number" else _text_kind(facts, n_rows)
+        kinds[kind].append(name)
+        if kind == "numbers" and _PLACE.search(name):
+            kinds["places"].append(name)
+        repeats = facts["unique"] <= 0.6 * n_rows
+        may_group = kind in ("categories", "codes") or (kind == "numbers" and facts["whole"])
+        if may_group and repeats and facts["unique"] > 4:
+            if facts["known_in_test"] >= 0.7:
+                kinds["groups"].append(name)
+            elif facts["known_in_test"] <= 0.1 and kind == "codes":
+                kinds["strangers"].append(name)
+    return {name: tuple(columns) for name, columns in kinds.items()}
+
+
+def _text_kind(facts: Mapping[str, Any], n_rows: int) -> str:
+    example = facts["example"].strip()
+    if facts["dates"] >= 0.9:
+        return "dates"
+    if _IMAGE.search(example):
+        return "images"
+    if _SOUND.search(example):
+        return "sounds"
+    if facts["numbers"] >= 0.9 and facts["words"] >= 6:
+        return "traces"
+    if facts["numbers"] >= 0.9 and re.search(r"[,;|].*[,;|].*[,;|]", example):
+        return "traces"
+    if facts["words"] >= 3 and facts["unique"] > 0.3 * n_rows:
+        return "texts"
+    if facts["unique"] <= max(15, 0.15 * n_rows):
+        return "categories"
+    return "codes"
