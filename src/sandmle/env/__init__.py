@@ -1,1 +1,21 @@
-"""env."""
+"""Episodes: an agent, a task, a sandbox and the rules between them."""
+
+from sandmle.env.config import EpisodeConfig
+from sandmle.env.episode import SUBMISSION_FILE, Episode, EpisodeResult, StepResult
+from sandmle.env.feedback import SubmissionGrader
+from sandmle.env.rewards import PRESETS, episode_reward, reward_terms, weigh
+from sandmle.env.sync import SyncEpisode
+
+__all__ = [
+    "PRESETS",
+    "SUBMISSION_FILE",
+    "Episode",
+    "EpisodeConfig",
+    "EpisodeResult",
+    "StepResult",
+    "SubmissionGrader",
+    "SyncEpisode",
+    "episode_reward",
+    "reward_terms",
+    "weigh",
+]

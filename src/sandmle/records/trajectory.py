@@ -89,6 +89,8 @@ class StepRecord(Record):
     index: int
     reply: str
     """What the model wrote and the transcript keeps; an invented observation is cut off."""
+    reasoning: str = ""
+    """Thinking that the server returned in a field of its own: logged, neither executed nor sent again."""
     reply_status: ReplyStatus
     in_form: bool
     """The turn has the form that the grammar asks for; its share is the format term of the reward."""
@@ -123,6 +125,8 @@ class TrajectoryStatus(StrEnum):
     SANDBOX_ERROR = "sandbox_error"
     GRADER_ERROR = "grader_error"
     TASK_ERROR = "task_error"
+    ROLLOUT_ERROR = "rollout_error"
+    """The loop round the episode broke or never came to an end."""
 
     @property
     def is_infrastructure(self) -> bool:
@@ -132,6 +136,7 @@ class TrajectoryStatus(StrEnum):
             TrajectoryStatus.SANDBOX_ERROR,
             TrajectoryStatus.GRADER_ERROR,
             TrajectoryStatus.TASK_ERROR,
+            TrajectoryStatus.ROLLOUT_ERROR,
         )
 
 

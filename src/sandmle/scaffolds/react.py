@@ -1,0 +1,88 @@
+"""The ``react`` scaffold: think, act, observe, until the agent hands in or a limit ends it (paper, section 4.1)."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from sandmle.env import Episode
+from sandmle.errors import BundleError, ContextOverflowError, PolicyError
+from sandmle.grammars.scan import clean_text
+from sandmle.policies.base import Policy, SamplingParams
+from sandmle.records import Completion, Failure, Message, ReplyStatus, Trajectory, TrajectoryStatus
+from sandmle.scaffolds.base import Tally, Transcript, make_trajectory
+
+
+class ReactScaffold:
+    """One reply a turn, one action a reply, the whole transcript every time."""
+
+    name = "react"
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+
+    async def run(self, episode: Episode, policy: Policy, sampling: SamplingParams, *, attempt: int = 0) -> Trajectory:
+        """Runs an episode to its end and grades it. Never raises; see :class:`sandmle.scaffolds.base.Scaffold`."""
+        started_s = self._clock()
+        transcript, tally = Transcript(), Tally()
+        try:
+            transcript.messages.extend(await episode.reset())
+        except BundleError as error:
+            episode.end(TrajectoryStatus.TASK_ERROR, Failure(boundary="task", message=str(error)))
+        except Exception as error:  # no disk, no rights: the machine's fault, whatever it is
+            episode.end(TrajectoryStatus.SANDBOX_ERROR, _failure("sandbox", error))
+        while episode.status is None:
+            try:
+                await self._turn(episode, policy, sampling, transcript, tally)
+            except Exception as error:  # a bug of ours: the work done until here is kept
+                episode.end(TrajectoryStatus.ROLLOUT_ERROR, _failure("rollout", error))
+        result = await episode.grade()
+        return make_trajectory(
+            episode,
+            result,
+            policy=policy.name,
+            scaffold=self.name,
+            attempt=attempt,
+            messages=transcript.snapshot(),
+            tally=tally,
+            wall_s=self._clock() - started_s,
+        )
+
+    async def _turn(
+        self, episode: Episode, policy: Policy, sampling: SamplingParams, transcript: Transcript, tally: Tally
+    ) -> None:
+        asked_s = self._clock()
+        completion = await _ask(episode, policy, sampling, transcript.snapshot())
+        model_s = self._clock() - asked_s
+        tally.model_s += model_s
+        if completion is None:
+            return
+        tally.usage = tally.usage + completion.usage
+        step = await episode.step(completion, model_s=model_s)
+        if step.record.reply_status is not ReplyStatus.EMPTY:
+            transcript.add("assistant", step.record.reply)
+        transcript.add("user", step.observation)
+
+
+async def _ask(
+    episode: Episode, policy: Policy, sampling: SamplingParams, transcript: tuple[Message, ...]
+) -> Completion | None:
+    """Returns the policy's reply, or ends the episode."""
+    limits = [limit for limit in (sampling.max_tokens, episode.turn_tokens()) if limit is not None]
+    wanted = sampling.replace(max_tokens=min(limits) if limits else None)
+    left_s = episode.time_left_s()
+    try:
+        return await asyncio.wait_for(policy.generate(transcript, wanted), left_s)
+    except TimeoutError:
+        episode.end(TrajectoryStatus.TIME_BUDGET)
+    except ContextOverflowError:
+        episode.end(TrajectoryStatus.CONTEXT_OVERFLOW)
+    except PolicyError as error:
+        episode.end(TrajectoryStatus.POLICY_ERROR, Failure(boundary="policy", message=clean_text(str(error))))
+    except Exception as error:  # a bug in a policy must not cost the other episodes
+        episode.end(TrajectoryStatus.POLICY_ERROR, _failure("policy", error))
+    return None
+
+
+def _failure(boundary: str, error: Exception) -> Failure:
+    message = clean_text(f"{type(error).__name__}: {error}")
+    return Failure.model_validate({"boundary": boundary, "message": message})
