@@ -1,0 +1,231 @@
+"""What a metric is, what it is given, and how the spread of its value is found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sandmle.errors import ConfigError, SandmleError, unknown_name
+from sandmle.records import Direction, PredictionKind, TargetSpec
+
+Params = Mapping[str, Any]
+Floats = NDArray[np.float64]
+Values = NDArray[Any]
+"""Parsed answers or predictions, one entry a row; the form depends on the prediction kind:
+
+========================  =========================================================
+label                     ints ``# [n_rows]``, positions in the label set
+probability               floats ``# [n_rows]``; answers are 0 or 1
+class_probabilities,
+label_probabilities,
+values                    floats ``# [n_rows, n_columns]``
+label_set, ranked_labels,
+permutation               objects ``# [n_rows]``, each a tuple of text
+text                      objects ``# [n_rows]``, each text
+mask                      objects ``# [n_rows]``, each ints ``# [n_runs, 2]`` (start from 0, length)
+boxes                     objects ``# [n_rows]``, each a ``Boxes``
+========================  =========================================================
+"""
+Combine = Callable[[Floats, Params], Floats]
+
+
+class MetricUndefined(SandmleError):
+    """The answers themselves give no number (one class only, a constant target): the task's fault, never the agent's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The boxes of one row.
+
+    Attributes:
+        labels: One label a box.
+        confidence: ``# [n_boxes]``
+        corners: Left, top, right and bottom ``# [n_boxes, 4]``.
+    """
+
+    labels: tuple[str, ...]
+    confidence: Floats
+    corners: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Parsed answers of some rows.
+
+    Attributes:
+        values: The answers, see :data:`Values`.
+        target: The task's target.
+        extras: Further answer columns by their role in the metric: a ``group`` as ints ``# [n_rows]``, a ``flag`` as
+            booleans, a ``number`` as floats; roles that name several columns ``# [n_rows, n_columns]``.
+    """
+
+    values: Values
+    target: TargetSpec
+    extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: NDArray[Any]) -> "Truth":
+        """Returns some rows."""
+        return Truth(self.values[rows], self.target, {role: column[rows] for role, column in self.extras.items()})
+
+
+class Calculation(Protocol):
+    """How a metric is computed."""
+
+    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
+        """Returns the metric's value.
+
+        Raises:
+            MetricUndefined: The answers give no number.
+        """
+        ...
+
+    def influence(self, truth: Truth, prediction: Values, params: Params) -> Floats | None:
+        """Returns how far each row moves the value ``# [n_rows]``; None where only resampling can tell.
+
+        The value's standard error is the standard deviation of these numbers over the square root of their count.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class OfMeans:
+    """A smooth function of means of per-row statistics: nearly every metric.
+
+    Attributes:
+        statistics: Returns ``# [n_rows, n_statistics]``.
+        combine: Turns means ``# [..., n_statistics]`` into values ``# [...]``. Raises MetricUndefined.
+    """
+
+    statistics: Callable[[Truth, Values, Params], Floats]
+    combine: Combine = field(default=lambda means, params: means[..., 0])
+
+    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
+        """Returns the metric's value."""
+        return float(self.combine(self.statistics(truth, prediction, params).mean(axis=0), params))
+
+    def influence(self, truth: Truth, prediction: Values, params: Params) -> Floats:
+        """Returns the jackknife's influence of each row: exact leave-one-out values, all at once."""
+        rows = self.statistics(truth, prediction, params)
+        n = len(rows)
+        without = (rows.sum(axis=0) - rows) / max(n - 1, 1)
+        return (n - 1) * (self.combine(rows.mean(axis=0), params) - self.combine(without, params))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Any function of all rows. ``spread`` gives the rows' influence where a formula is known."""
+
+    function: Callable[[Truth, Values, Params], float]
+    spread: Callable[[Truth, Values, Params], Floats] | None = None
+
+    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
+        """Returns the metric's value."""
+        return float(self.function(truth, prediction, params))
+
+    def influence(self, truth: Truth, prediction: Values, params: Params) -> Floats | None:
+        """Returns what ``spread`` gives, or None."""
+        return self.spread(truth, prediction, params) if self.spread else None
+
+
+@dataclass(frozen=True)
+class Role:
+    """A further answer column that a metric reads; the metric's parameter of this name holds the column's name.
+
+    Attributes:
+        name: The parameter's name.
+        kind: ``group`` (any text), ``flag`` (0 or 1) or ``number``.
+        many: The parameter is a list of columns.
+        required: The metric cannot do without it.
+    """
+
+    name: str
+    kind: Literal["group", "flag", "number"]
+    many: bool = False
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named function of answers and predictions, with its direction.
+
+    Attributes:
+        name: The name in the registry.
+        title: Its usual name, for descriptions and tables.
+        direction: Which way is better; it has no default on purpose.
+        kinds: Prediction kinds that it accepts.
+        best: The value of a perfect prediction.
+        calculation: How it is computed.
+        words: What it measures, in one or two sentences, with every choice that changes the value.
+        formula: The same in LaTeX.
+        numbers: Which numbers a submission may hold: any ``finite`` one, a ``unit`` one (0 to 1), or a
+            ``non_negative`` one. Bounds of the task's target hold as well.
+        rows_sum_to_one: Every row of a submission must sum to one.
+        defaults: Parameters and their default values.
+        roles: Further answer columns.
+        unit: The role whose groups are drawn together when the spread is estimated.
+        n_answer_columns: How many of the target's columns have answers, counted from the first; None for all.
+    """
+
+    name: str
+    title: str
+    direction: Direction
+    kinds: tuple[PredictionKind, ...]
+    best: float
+    calculation: Calculation
+    words: str
+    formula: str
+    numbers: Literal["finite", "unit", "non_negative"] = "finite"
+    rows_sum_to_one: bool = False
+    defaults: Params = field(default_factory=dict)
+    roles: tuple[Role, ...] = ()
+    unit: str | None = None
+    n_answer_columns: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.direction, Direction):
+            raise ConfigError(f"metric {self.name!r} has no direction; give maximize or minimize")
+
+    def parameters(self, given: Params) -> dict[str, Any]:
+        """Returns all parameters, defaults filled in.
+
+        Raises:
+            ConfigError: A parameter is unknown or one is missing.
+        """
+        known = [*self.defaults, *(role.name for role in self.roles)]
+        for name in given:
+            if name not in known:
+                if not known:
+                    raise ConfigError(f"metric {self.name!r} has no parameter {name!r}; it takes none")
+                raise unknown_name(f"parameter of metric {self.name!r}", name, known)
+        for role in self.roles:
+            if role.required and role.name not in given:
+                raise ConfigError(f"metric {self.name!r} needs the parameter {role.name!r}: a column of the answers")
+        return {**self.defaults, **given}
+
+    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
+        """Returns the value of the metric.
+
+        Raises:
+            MetricUndefined: There are no rows, or the answers give no number.
+        """
+        if len(truth) == 0:
+            raise MetricUndefined("there are no rows to score")
+        return self.calculation.score(truth, prediction, params)
+
+
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Returns the quotient, and 0 where the denominator is 0."""
+    quotient: Floats = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
+    return quotient
+
+
+def objects(items: list[Any]) -> Values:
+    """Returns items as a one-dimensional array of objects ``# [n_items]``, whatever they are."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array

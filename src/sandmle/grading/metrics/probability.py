@@ -1,0 +1,152 @@
+"""Metrics of probabilities: log losses, KL divergence, probabilistic F1, label-ranking average precision."""
+
+import numpy as np
+
+from sandmle.grading.metrics.base import Floats, Metric, MetricUndefined, OfMeans, Params, Role, Truth, Values, ratio
+from sandmle.records import Direction, PredictionKind
+
+CLIP = 1e-15
+_RANK_CELLS = 4_000_000
+_PROBABILITY, _CLASSES, _LABELS = (
+    PredictionKind.PROBABILITY,
+    PredictionKind.CLASS_PROBABILITIES,
+    PredictionKind.LABEL_PROBABILITIES,
+)
+
+
+def _binary_loss(true: Floats, predicted: Floats) -> Floats:
+    clipped = predicted.clip(CLIP, 1 - CLIP)
+    loss: Floats = -(true * np.log(clipped) + (1 - true) * np.log1p(-clipped))
+    return loss
+
+
+def _log_loss(truth: Truth, prediction: Values, params: Params) -> Floats:
+    if truth.target.kind is _PROBABILITY:
+        return _binary_loss(truth.values, prediction)[:, None]
+    loss = -(truth.values * np.log(prediction.clip(CLIP, 1 - CLIP))).sum(axis=1)  # [n_rows]
+    return np.asarray(loss)[:, None]
+
+
+def _weighted_log_loss(truth: Truth, prediction: Values, params: Params) -> Floats:
+    true, predicted = (values.reshape(len(truth), -1) for values in (truth.values, prediction))
+    weights = np.where(true == 1, float(params["positive_weight"]), 1.0)  # [n_rows, n_columns]
+    if params["column_weights"] is not None:
+        weights = weights * np.asarray(params["column_weights"], dtype=float)
+    if "weight" in truth.extras:
+        weights = weights * truth.extras["weight"][:, None]
+    if not weights.sum() > 0:
+        raise MetricUndefined("the weighted log loss is undefined: the weights sum to 0")
+    return np.column_stack([(weights * _binary_loss(true, predicted)).sum(axis=1), weights.sum(axis=1)])
+
+
+def _first_over_second(means: Floats, params: Params) -> Floats:
+    return ratio(means[..., 0], means[..., 1])
+
+
+def _kl(truth: Truth, prediction: Values, params: Params) -> Floats:
+    true = truth.values
+    # A share of 0 adds nothing: the limit of t log t.
+    terms = true * (np.log(np.where(true > 0, true, 1.0)) - np.log(prediction.clip(CLIP, 1.0)))
+    return np.asarray(terms.sum(axis=1))[:, None]
+
+
+def _soft_counts(truth: Truth, prediction: Values, params: Params) -> Floats:
+    if not truth.values.any():
+        raise MetricUndefined("probabilistic F1 is undefined: no answer is positive")
+    return np.column_stack([truth.values * prediction, prediction, truth.values])
+
+
+def _soft_f1(means: Floats, params: Params) -> Floats:
+    hits, predicted, true = np.moveaxis(means, -1, 0)
+    return ratio(2 * hits, predicted + true)
+
+
+def _label_precisions(truth: Truth, prediction: Values, params: Params) -> Floats:
+    true = truth.values == 1
+    if not true.any():
+        raise MetricUndefined("LWLRAP is undefined: no answer holds a label")
+    n_rows, n_labels = true.shape
+    sums = np.zeros(n_rows)
+    step = max(1, _RANK_CELLS // n_labels**2)
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        at_least = prediction[rows, None, :] >= prediction[rows, :, None]  # [step, n_labels, n_labels]
+        hits = (at_least & true[rows, None, :]).sum(axis=2)
+        sums[rows] = (hits / at_least.sum(axis=2) * true[rows]).sum(axis=1)
+    return np.column_stack([sums, true.sum(axis=1)]).astype(float)
+
+
+LOG_LOSS = Metric(
+    name="log_loss",
+    title="log loss",
+    direction=Direction.MINIMIZE,
+    kinds=(_PROBABILITY, _CLASSES),
+    best=0.0,
+    calculation=OfMeans(_log_loss),
+    words=(
+        "The mean of minus the natural logarithm of the probability given to the true class. Probabilities are clipped "
+        "to [1e-15, 1 - 1e-15]; rows are never rescaled."
+    ),
+    formula=r"-\frac{1}{n}\sum_i \sum_k y_{ik} \ln \hat p_{ik}",
+    numbers="unit",
+    rows_sum_to_one=True,
+)
+WEIGHTED_LOG_LOSS = Metric(
+    name="weighted_log_loss",
+    title="weighted log loss",
+    direction=Direction.MINIMIZE,
+    kinds=(_PROBABILITY, _LABELS),
+    best=0.0,
+    calculation=OfMeans(_weighted_log_loss, _first_over_second),
+    words=(
+        "The binary log loss of every predicted probability, averaged with weights: of the row, of the column, and of "
+        "positive answers. Probabilities are clipped to [1e-15, 1 - 1e-15]."
+    ),
+    formula=r"-\frac{\sum_{ik} w_{ik} \left(y_{ik} \ln \hat p_{ik} + (1 - y_{ik}) \ln(1 - \hat p_{ik})\right)}{\sum_{ik} w_{ik}}",
+    numbers="unit",
+    defaults={"positive_weight": 1.0, "column_weights": None},
+    roles=(Role("weight", "number", required=False),),
+)
+KL_DIVERGENCE = Metric(
+    name="kl_divergence",
+    title="Kullback-Leibler divergence",
+    direction=Direction.MINIMIZE,
+    kinds=(_CLASSES,),
+    best=0.0,
+    calculation=OfMeans(_kl),
+    words=(
+        "How far the predicted shares are from the true shares, averaged over rows (natural logarithm). Predictions are "
+        "clipped to at least 1e-15; rows are never rescaled."
+    ),
+    formula=r"\frac{1}{n}\sum_i \sum_k y_{ik} \ln \frac{y_{ik}}{\hat p_{ik}}",
+    numbers="unit",
+    rows_sum_to_one=True,
+)
+PROBABILISTIC_F1 = Metric(
+    name="probabilistic_f1",
+    title="probabilistic F1",
+    direction=Direction.MAXIMIZE,
+    kinds=(_PROBABILITY,),
+    best=1.0,
+    calculation=OfMeans(_soft_counts, _soft_f1),
+    words="F1 of the positive label, with probabilities in the place of counts: no cut is needed.",
+    formula=r"\frac{2\sum_i y_i \hat p_i}{\sum_i \hat p_i + \sum_i y_i}",
+    numbers="unit",
+)
+LWLRAP = Metric(
+    name="lwlrap",
+    title="label-weighted label-ranking average precision",
+    direction=Direction.MAXIMIZE,
+    kinds=(_LABELS,),
+    best=1.0,
+    calculation=OfMeans(_label_precisions, _first_over_second),
+    words=(
+        "For every true label: the share of true ones among the labels that its row ranks at least as high; averaged "
+        "over all true labels. Any finite numbers are accepted; only their order within a row counts, and ties count "
+        "as ranked higher."
+    ),
+    formula=(
+        r"\frac{1}{\sum_i |Y_i|}\sum_i \sum_{k \in Y_i} "
+        r"\frac{|\{j \in Y_i: \hat p_{ij} \ge \hat p_{ik}\}|}{|\{j: \hat p_{ij} \ge \hat p_{ik}\}|}"
+    ),
+)
