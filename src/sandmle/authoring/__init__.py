@@ -1,1 +1,1 @@
-"""authoring."""
+"""Authors: they make tasks from seeds."""

@@ -1,0 +1,108 @@
+"""What the four roles hand to one another: the same words for the procedural author and for the LLM author."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import Field
+
+from sandmle.records import ColumnSpec, Direction, Ladder, Record, StructuralDNA, TargetSpec, Thresholds
+from sandmle.records.task import ColumnType
+
+
+class InsightPlan(Record):
+    """One sub-rule of the hidden rule, and how much of the signal it makes up."""
+
+    family: str
+    share: float = Field(gt=0, le=1)
+    """Part of the signal's variance."""
+
+
+class NoisePlan(Record):
+    """What stands between the hidden rule and the data."""
+
+    signal: float = Field(gt=0)
+    """Standard deviation of the signal where the noise has 1 (values), or slope of the log-odds (labels)."""
+    missing_share: float = Field(default=0.0, ge=0, lt=1)
+    """Share of cells left empty in each column that may be empty, at random."""
+    outlier_share: float = Field(default=0.0, ge=0, lt=1)
+    """Share of cells with a slipped decimal point in each plain number column."""
+    group_share: float = Field(default=0.0, ge=0, lt=1)
+    """Part of the noise's variance that rows of one entity share."""
+
+
+class SideColumn(Record):
+    """A public column that the metric reads beside the predictions, so that it stands in the answers as well."""
+
+    role: str
+    """The metric's parameter that names it."""
+    name: str
+    meaning: str
+    type: ColumnType
+    values: tuple[str, ...]
+    """What it may hold; every value equally often."""
+
+
+class TaskPlan(Record):
+    """The Data Strategist's work: all decisions about a task, before there is any data."""
+
+    task_id: str
+    title: str
+    seed_id: str
+    rng_seed: int
+    domain: str
+    entity: str
+    """One row, in the domain's words, singular."""
+    entity_plural: str
+    dna: StructuralDNA
+    """What the task is made by: the seed's DNA, but for the substitutions."""
+    substitutions: tuple[str, ...] = ()
+    """What of the seed's DNA could not be drawn, and what stands in for it."""
+    metric: str
+    metric_params: dict[str, Any] = Field(default_factory=dict)
+    direction: Direction
+    id_column: str
+    target: TargetSpec
+    target_words: str
+    """What is to be predicted, as the end of "predict ..."."""
+    target_unit: str = ""
+    label_shares: tuple[float, ...] = ()
+    """Wanted shares of the labels; the realised ones go into the description."""
+    side_columns: tuple[SideColumn, ...] = ()
+    insights: tuple[InsightPlan, ...]
+    interaction_share: float = Field(default=0.0, ge=0, lt=1)
+    """Part of the signal's variance that is a product of two insights."""
+    noise: NoisePlan
+    n_nuisance: int = Field(ge=0)
+    n_train: int = Field(gt=0)
+    n_public: int = Field(ge=0)
+    n_private: int = Field(gt=0)
+    n_calibration: int = Field(gt=0)
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """The ML Developer's data: what goes into the bundle, and what is known of it.
+
+    Attributes:
+        files: Contents by path in the bundle: train, test, answers, oracle and media.
+        columns: Columns of train.csv and test.csv but for the target's.
+        answer_columns: Columns of answers.csv beside id, predictions and leaderboard.
+        rule: The hidden rule in words and formula, as Markdown.
+        facts: Realised figures for the description: label shares, range of the target and the like.
+    """
+
+    files: Mapping[str, bytes]
+    columns: tuple[ColumnSpec, ...]
+    answer_columns: tuple[str, ...]
+    rule: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The MLOps Engineer's work: how submissions are scored, and what score reaches which milestone."""
+
+    ladder: Ladder
+    thresholds: Thresholds
+    sample_submission: bytes

@@ -1,0 +1,141 @@
+"""The ladder: what solvers of rising skill score on the calibration draw, by the grader's own code path."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sandmle.authoring.procedural.dataset import CALIBRATION, TRAIN, Dataset
+from sandmle.authoring.procedural.encoding import encode_aware, encode_raw
+from sandmle.authoring.procedural.families import FAMILIES
+from sandmle.authoring.procedural.families.base import FloatArray
+from sandmle.authoring.procedural.publish import bare_answers, bare_submission, scoring_rule
+from sandmle.authoring.procedural.solvers import AWARE_CANDIDATES, RAW_CANDIDATES, STANDARD, WEAK, Solver
+from sandmle.authoring.randomness import digest_of
+from sandmle.errors import AuthoringError
+from sandmle.grading import AnswerKey, Predictions, SubmissionProblem, read_submission
+from sandmle.records import Ladder, Rung, Tier
+
+_FOLDS = 3
+Views = tuple[FloatArray, FloatArray]
+
+
+@dataclass
+class _Course:
+    """Where the solvers run: the rows, the keys to score by, and the rungs so far."""
+
+    dataset: Dataset
+    train_key: AnswerKey
+    calibration_key: AnswerKey
+    rungs: list[Rung]
+
+    def gain(self, key: AnswerKey, predictions: FloatArray, option: float) -> float:
+        """Returns how good predictions for all rows of a key are; more is better."""
+        return self.dataset.plan.direction.gain(key.score(self.read(key, predictions, option)), 0.0)
+
+    def read(self, key: AnswerKey, predictions: FloatArray, option: float) -> Predictions:
+        """Sends predictions through the same reader as an agent's submission."""
+        found = read_submission(key, bare_submission(self.dataset, predictions, option))
+        if isinstance(found, SubmissionProblem):
+            raise AuthoringError(f"a baseline's submission is refused: {found.message}")
+        return found
+
+    def add(self, name: str, tier: Tier, predictions: FloatArray, option: float) -> None:
+        """Scores predictions for the calibration rows and adds the rung."""
+        plan, key = self.dataset.plan, self.calibration_key
+        table = self.read(key, predictions, option)
+        seed = int.from_bytes(digest_of("error", plan.task_id, name)[:4], "big")
+        error = key.standard_error(table, n_rows=plan.n_private, rng_seed=seed)
+        self.rungs.append(Rung(name=name, tier=tier, score=key.score(table), standard_error=error))
+
+
+def climb(dataset: Dataset) -> Ladder:
+    """Returns the scores of all baselines of a task."""
+    train, other = dataset.where(TRAIN), dataset.where(CALIBRATION)
+    course = _Course(dataset, _key(dataset, TRAIN), _key(dataset, CALIBRATION), [])
+    head, y_train = dataset.head, dataset.y[train]
+    options = head.options(y_train)
+    course.add("constant", Tier.DUMMY, np.repeat(head.dummy(y_train), len(other), axis=0), options[0])
+
+    raw = encode_raw(dataset, train, other)
+    for tier, solvers in ((Tier.WEAK, WEAK), (Tier.STANDARD, STANDARD)):
+        for solver in solvers:
+            course.add(f"raw_{solver.name}", tier, _fitted(dataset, solver, raw), options[0])
+    _add_tuned(course, "raw_tuned", Tier.TUNED, raw, RAW_CANDIDATES)
+
+    everything = tuple(range(len(dataset.insights)))
+    for at in everything:
+        insight = dataset.insights[at]
+        if not FAMILIES[insight.family].graded:
+            one = encode_aware(dataset, (at,), train, other)
+            both = (np.hstack([raw[0], one[0]]), np.hstack([raw[1], one[1]]))
+            solver = STANDARD[1]
+            course.add(f"knows_{insight.family}_{at}", Tier.RULE_AWARE, _fitted(dataset, solver, both), options[0])
+    _add_tuned(course, "knows_all", Tier.RULE_AWARE, encode_aware(dataset, everything, train, other), AWARE_CANDIDATES)
+
+    oracle = dataset.oracle[other]
+    course.add("hidden_rule", Tier.ORACLE, oracle, _best_option(course, oracle))
+    plan = dataset.plan
+    return Ladder(metric=plan.metric, direction=plan.direction, n_rows=plan.n_calibration, rungs=tuple(course.rungs))
+
+
+def best_oracle_option(dataset: Dataset) -> float:
+    """Returns the way to write predictions that suits the hidden rule best on the calibration rows."""
+    key = _key(dataset, CALIBRATION)
+    return _best_option(_Course(dataset, key, key, []), dataset.oracle[dataset.where(CALIBRATION)])
+
+
+def _best_option(course: _Course, oracle: FloatArray) -> float:
+    options = course.dataset.head.options(course.dataset.y[course.dataset.where(TRAIN)])
+    if len(options) == 1:
+        return options[0]
+    return max(options, key=lambda option: course.gain(course.calibration_key, oracle, option))
+
+
+def _key(dataset: Dataset, part: int) -> AnswerKey:
+    return AnswerKey.parse(scoring_rule(dataset.plan), bare_answers(dataset, part))
+
+
+def _fitted(dataset: Dataset, solver: Solver, views: Views) -> FloatArray:
+    y_train = dataset.y[dataset.where(TRAIN)]
+    return solver.predict(views[0], y_train, views[1], dataset.head.mode, dataset.head.n_levels())
+
+
+def _add_tuned(course: _Course, name: str, tier: Tier, views: Views, candidates: tuple[Solver, ...]) -> None:
+    """Chooses solver and option by cross-validation on the task's own metric, and adds the rung."""
+    dataset = course.dataset
+    train = dataset.where(TRAIN)
+    y, x = dataset.y[train], views[0]
+    folds = _folds(dataset, train)
+    best: tuple[float, Solver, float] | None = None
+    for solver in candidates:
+        held_out = _out_of_fold(solver, x, y, folds, dataset)
+        for option in dataset.head.options(y):
+            gain = course.gain(course.train_key, held_out, option)
+            if best is None or gain > best[0]:
+                best = (gain, solver, option)
+    if best is not None:
+        course.add(name, tier, _fitted(dataset, best[1], views), best[2])
+
+
+def _out_of_fold(solver: Solver, x: FloatArray, y: np.ndarray, folds: np.ndarray, dataset: Dataset) -> FloatArray:
+    found: list[tuple[np.ndarray, FloatArray]] = []
+    for fold in range(_FOLDS):
+        held = folds == fold
+        guess = solver.predict(x[~held], y[~held], x[held], dataset.head.mode, dataset.head.n_levels())
+        found.append((held, guess))
+    held_out = np.empty((len(y), found[0][1].shape[1]))
+    for held, guess in found:
+        held_out[held] = guess
+    return held_out
+
+
+def _folds(dataset: Dataset, train: np.ndarray) -> np.ndarray:
+    """Returns the fold of every training row; rows of one entity share theirs, labels are spread evenly."""
+    entity = dataset.rows.entity[train]
+    if dataset.plan.dna.groups:
+        return entity % _FOLDS
+    y = dataset.y[train]
+    order = np.argsort(y if y.ndim == 1 else y[:, 0], kind="stable")
+    folds = np.empty(len(train), dtype=int)
+    folds[order] = np.arange(len(train)) % _FOLDS
+    return folds

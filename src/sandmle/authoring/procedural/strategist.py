@@ -1,0 +1,222 @@
+"""The Data Strategist: from a seed's DNA to the plan of a task in a domain of its own."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sandmle.authoring.plan import InsightPlan, NoisePlan, TaskPlan
+from sandmle.authoring.procedural.families import families_of
+from sandmle.authoring.procedural.families.base import Medium
+from sandmle.authoring.procedural.substitution import MEDIA, drawable
+from sandmle.authoring.procedural.words import Vocabulary, vocabularies
+from sandmle.authoring.randomness import digest_of, rng_for
+from sandmle.errors import AuthoringError
+from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpec, TaskKind
+
+Difficulty = Literal["easy", "medium", "hard"]
+
+_TWO_CLASS_METRICS = ("auc", "log_loss", "accuracy", "f1", "mcc", "error_rate")
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What a difficulty stands for."""
+
+    graded_share: tuple[float, float]
+    """Range of the share of the signal that raw columns give away."""
+    n_cliffs: tuple[int, int]
+    slope_factor: float
+    n_train: tuple[int, int]
+
+
+DIFFICULTIES: dict[str, Knobs] = {
+    "easy": Knobs((0.5, 0.6), (2, 2), 1.2, (160, 200)),
+    "medium": Knobs((0.36, 0.48), (2, 3), 1.0, (120, 200)),
+    "hard": Knobs((0.3, 0.36), (3, 4), 0.85, (60, 140)),
+}
+
+
+def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Difficulty, attempt: int) -> TaskPlan:
+    """Returns the plan of one task.
+
+    Args:
+        seed: The seed.
+        rng_seed: Tells tasks of one seed apart.
+        version: Of the author; another version draws other tasks.
+        difficulty: Name of the knobs.
+        attempt: Counts the redraws after a plan that gave no usable data.
+    """
+    rng = rng_for("plan", version, seed.id, rng_seed, difficulty, attempt)
+    knobs = DIFFICULTIES[difficulty]
+    dna, notes = drawable(seed.dna)
+    vocabulary = _domain(rng)
+    entity = vocabulary.entities[int(rng.integers(len(vocabulary.entities)))]
+    insights, interaction = _insights(dna, rng, knobs)
+    target, words, unit, shares = _target(dna, vocabulary, rng)
+    tag = digest_of("task", version, seed.id, rng_seed, difficulty).hex()[:6]
+    n_train = int(rng.integers(*knobs.n_train, endpoint=True))
+    if len(shares) > 3 or dna.imbalance == "strong":
+        n_train = max(n_train, 180)
+    hard_to_rank = any(part in dna.metric for part in _TWO_CLASS_METRICS) and len(shares) <= 2
+    return TaskPlan(
+        task_id=f"{vocabulary.domain.split('_')[0]}-{entity.word}-{tag}",
+        title=f"{target.columns[0] if len(target.columns) == 1 else words} of {entity.many}".replace("_", " "),
+        seed_id=seed.id,
+        rng_seed=rng_seed,
+        domain=vocabulary.domain,
+        entity=entity.one,
+        entity_plural=entity.many,
+        dna=dna,
+        substitutions=notes,
+        metric=dna.metric,
+        metric_params=_metric_params(dna, target),
+        direction=dna.direction,
+        id_column=entity.id,
+        target=target,
+        target_words=words,
+        target_unit=unit,
+        label_shares=shares,
+        insights=insights,
+        interaction_share=interaction,
+        noise=_noise(dna, knobs),
+        n_nuisance=int(rng.integers(2, 6)),
+        n_train=n_train,
+        n_public=300,
+        n_private=2400 if hard_to_rank else 1200,
+        n_calibration=4000 if hard_to_rank else 3000,
+    )
+
+
+def _domain(rng: np.random.Generator) -> Vocabulary:
+    found = vocabularies()
+    shares = np.array([vocabulary.share for vocabulary in found])
+    return found[int(rng.choice(len(found), p=shares / shares.sum()))]
+
+
+def media_of(dna: StructuralDNA) -> tuple[Medium, ...]:
+    """Returns where the data of a task is, the leading medium first."""
+    found = [MEDIA[modality][0] for modality in dna.modalities]
+    return tuple(dict.fromkeys(found))
+
+
+def _insights(dna: StructuralDNA, rng: np.random.Generator, knobs: Knobs) -> tuple[tuple[InsightPlan, ...], float]:
+    media = media_of(dna)
+    n_cliffs = int(rng.integers(*knobs.n_cliffs, endpoint=True))
+    graded_share = float(rng.uniform(*knobs.graded_share))
+    graded_names = _draw_families(media, 1 if rng.random() < 0.6 else 2, rng, graded=True)
+    cliff_names = _draw_families(media, n_cliffs, rng, graded=False)
+    interaction = float(np.round(rng.uniform(0.05, 0.1), 3)) if rng.random() < 0.4 else 0.0
+    plans = []
+    for names, share in ((graded_names, graded_share), (cliff_names, 1 - graded_share)):
+        weights = rng.uniform(0.8, 1.25, size=len(names))
+        parts = np.round(share * (1 - interaction) * weights / weights.sum(), 3)
+        plans += [InsightPlan(family=name, share=part) for name, part in zip(names, parts.tolist(), strict=True)]
+    return tuple(plans), interaction
+
+
+def _draw_families(media: tuple[Medium, ...], count: int, rng: np.random.Generator, *, graded: bool) -> list[str]:
+    """Draws distinct families, taking turns between the media, the leading one first."""
+    decks = {}
+    for medium in media:
+        names = [family.name for family in families_of(medium, graded=graded)]
+        decks[medium] = [names[at] for at in rng.permutation(len(names))]
+    drawn: list[str] = []
+    while len(drawn) < count and any(decks.values()):
+        for medium in media:
+            if decks[medium] and len(drawn) < count:
+                drawn.append(decks[medium].pop())
+    if not drawn:
+        raise AuthoringError(f"no family of hidden rules for {', '.join(media)} data")
+    return drawn
+
+
+def _target(
+    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator
+) -> tuple[TargetSpec, str, str, tuple[float, ...]]:
+    """Returns the target, what it means, its unit and the wanted shares of its labels."""
+    form, words = dna.prediction_kind, vocabulary.targets
+    n = dna.n_classes or 0
+    if dna.task_kind is TaskKind.ORDINAL:
+        name, meaning = _pick(words.ordinal, rng)
+        shares = _shares(n, dna, rng, bell=True)
+        if form is PredictionKind.VALUES:
+            return TargetSpec(kind=form, columns=(name,), low=0.0, high=1.0), meaning, "", shares
+        labels = tuple(str(level) for level in range(1, n + 1))
+        return TargetSpec(kind=form, columns=(name,), labels=labels), meaning, "", shares
+    if form is PredictionKind.VALUES:
+        return _value_target(dna, vocabulary, rng)
+    if dna.task_kind is TaskKind.BINARY:
+        name, meaning = _pick(words.binary, rng)
+        labels = ("0", "1") if form is PredictionKind.PROBABILITY or rng.random() < 0.5 else ("no", "yes")
+        return TargetSpec(kind=form, columns=(name,), labels=labels), meaning, "", _binary_shares(dna, rng)
+    if form in (PredictionKind.LABEL_SET, PredictionKind.LABEL_PROBABILITIES):
+        name, meaning, values = _pick(words.labels, rng)
+        labels = tuple(values[at] for at in sorted(rng.permutation(len(values))[:n].tolist()))
+        low, high = {"none": (0.3, 0.5), "mild": (0.2, 0.45), "strong": (0.15, 0.4)}[dna.imbalance]
+        shares = tuple(np.round(rng.uniform(low, high, size=n), 3).tolist())
+        columns = (name,) if form is PredictionKind.LABEL_SET else labels
+        return TargetSpec(kind=form, columns=columns, labels=labels), meaning, "", shares
+    name, meaning, values = _pick(words.classes, rng)
+    labels = tuple(sorted(values[at] for at in rng.permutation(len(values))[:n].tolist()))
+    columns = labels if form is PredictionKind.CLASS_PROBABILITIES else (name,)
+    most = 5 if form is PredictionKind.RANKED_LABELS else None
+    return TargetSpec(kind=form, columns=columns, labels=labels, max_items=most), meaning, "", _shares(n, dna, rng)
+
+
+def _value_target(
+    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator
+) -> tuple[TargetSpec, str, str, tuple[float, ...]]:
+    values = vocabulary.targets.value
+    name, unit, meaning, low, high = values[int(rng.integers(len(values)))]
+    form = PredictionKind.VALUES
+    if dna.metric == "angular_error":
+        return TargetSpec(kind=form, columns=("azimuth", "zenith")), f"the direction that explains {meaning}", "rad", ()
+    if dna.metric == "laplace_log_likelihood":
+        return TargetSpec(kind=form, columns=(name, "confidence"), low=low, high=high), meaning, unit, ()
+    if dna.n_targets > 1:
+        parts = ("early", "middle", "late", "final")[: dna.n_targets]
+        columns = tuple(f"{name}_{part}" for part in parts)
+        return TargetSpec(kind=form, columns=columns, low=low, high=high), meaning, unit, ()
+    return TargetSpec(kind=form, columns=(name,), low=low, high=high), meaning, unit, ()
+
+
+def _pick(entries: tuple, rng: np.random.Generator) -> tuple:  # type: ignore[type-arg]
+    return tuple(entries[int(rng.integers(len(entries)))])
+
+
+def _binary_shares(dna: StructuralDNA, rng: np.random.Generator) -> tuple[float, ...]:
+    low, high = {"none": (0.4, 0.55), "mild": (0.22, 0.3), "strong": (0.12, 0.16)}[dna.imbalance]
+    positive = float(np.round(rng.uniform(low, high), 3))
+    return (round(1 - positive, 3), positive)
+
+
+def _shares(n: int, dna: StructuralDNA, rng: np.random.Generator, *, bell: bool = False) -> tuple[float, ...]:
+    """Returns shares of n labels that fall off as the DNA's imbalance says, none below a third of an even share."""
+    fall = {"none": 1.0, "mild": 0.85, "strong": 0.7}[dna.imbalance]
+    weights = np.maximum(fall ** np.arange(n), 0.3) * rng.uniform(0.9, 1.1, size=n)
+    if bell:
+        order = np.argsort(np.abs(np.arange(n) - (n - 1) / 2), kind="stable")
+        weights[order] = np.sort(weights)[::-1]
+    else:
+        weights = weights[rng.permutation(n)]
+    shares = np.maximum(weights / weights.sum(), 1 / (3 * n))
+    return tuple(np.round(shares / shares.sum(), 4).tolist())
+
+
+def _noise(dna: StructuralDNA, knobs: Knobs) -> NoisePlan:
+    of_labels = {"none": 6.0, "mild": 4.5, "strong": 3.2}[dna.label_noise]
+    of_values = {"none": 4.0, "mild": 3.0, "strong": 2.2}[dna.label_noise]
+    drawn = dna.task_kind not in (TaskKind.ORDINAL,) and dna.prediction_kind is not PredictionKind.VALUES
+    return NoisePlan(
+        signal=round((of_labels if drawn else of_values) * knobs.slope_factor, 3),
+        missing_share={"none": 0.0, "mild": 0.03, "strong": 0.08}[dna.missing_values],
+        outlier_share={"none": 0.0, "mild": 0.01, "strong": 0.03}[dna.outliers],
+        group_share=0.3 if dna.groups else 0.0,
+    )
+
+
+def _metric_params(dna: StructuralDNA, target: TargetSpec) -> dict[str, object]:
+    if dna.metric == "map_at_k":
+        return {"k": target.max_items}
+    return {}

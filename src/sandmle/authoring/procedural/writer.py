@@ -1,0 +1,96 @@
+"""The Technical Writer: the description that the agent reads. The hidden rule is not among its inputs."""
+
+from dataclasses import dataclass
+
+import jinja2
+import numpy as np
+
+from sandmle.authoring.plan import TaskPlan
+from sandmle.authoring.procedural.publish import metric_params
+from sandmle.authoring.procedural.words import vocabulary_of
+from sandmle.authoring.randomness import rng_for
+from sandmle.grading import get_metric
+from sandmle.records import ColumnSpec, Direction, PredictionKind, TaskLimits
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the writer knows of the data: nothing that an agent could not count itself.
+
+    Attributes:
+        columns: Public columns.
+        label_shares: Realised shares of the labels in the training rows, by label.
+        sample_head: First lines of the sample submission.
+        value_range: Smallest and largest training value of each numeric target column.
+        image_size: Height, width and channels; None if there are no pictures.
+    """
+
+    columns: tuple[ColumnSpec, ...]
+    label_shares: dict[str, float]
+    sample_head: str
+    value_range: dict[str, tuple[float, float]]
+    image_size: tuple[int, int, int] | None
+
+
+def describe(plan: TaskPlan, facts: Facts, limits: TaskLimits) -> str:
+    """Returns description.md."""
+    rng = rng_for("writer", plan.task_id)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("sandmle.authoring.procedural", "templates"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+    )
+    environment.filters["words"] = lambda name: str(name).replace("_", " ")
+    vocabulary = vocabulary_of(plan.domain)
+    metric = get_metric(plan.metric)
+    text = environment.get_template("description.md.j2").render(
+        plan=plan,
+        facts=facts,
+        limits=limits,
+        metric=metric,
+        params=metric_params(plan),
+        better="higher" if plan.direction is Direction.MAXIMIZE else "lower",
+        place=_pick(vocabulary.places, rng),
+        image=_pick(vocabulary.images, rng),
+        columns=_grouped(facts.columns),
+        form=_FORMS[plan.target.kind],
+        pick=lambda *options: _pick(options, rng),
+        n_test=plan.n_public + plan.n_private,
+        title=plan.title[0].upper() + plan.title[1:],
+        shuffled=[str(name) for name in rng.permutation(["data", "evaluation"])],
+    )
+    return text.strip() + "\n"
+
+
+def _pick(options, rng: np.random.Generator):  # type: ignore[no-untyped-def]
+    return options[int(rng.integers(len(options)))]
+
+
+_FORMS: dict[PredictionKind, str] = {
+    PredictionKind.LABEL: "one label of the label set",
+    PredictionKind.PROBABILITY: "the probability of the positive label, a number from 0 to 1",
+    PredictionKind.CLASS_PROBABILITIES: "one probability a label; each row sums to 1",
+    PredictionKind.LABEL_PROBABILITIES: "one probability a label, each on its own, from 0 to 1",
+    PredictionKind.VALUES: "finite numbers",
+    PredictionKind.LABEL_SET: "any number of labels in one cell, separated by spaces; the cell may be empty",
+    PredictionKind.RANKED_LABELS: "labels in one cell, separated by spaces, the most likely first",
+}
+
+
+def _grouped(columns: tuple[ColumnSpec, ...]) -> list[tuple[str, str, str]]:
+    """Returns name, type with unit, and meaning of each column; the samples of a trace become one line."""
+    lines: list[tuple[str, str, str]] = []
+    trace = [column for column in columns if column.name.startswith("t_") and column.name[2:].isdigit()]
+    for column in columns:
+        if column in trace:
+            if column is trace[0]:
+                meaning = column.description.rsplit(",", 1)[0]
+                name = f"{trace[0].name} ... {trace[-1].name}"
+                lines.append((name, f"number, {column.unit}", f"{meaning}: {len(trace)} samples in order of time"))
+            continue
+        kind = f"{column.type}, {column.unit}" if column.unit else column.type
+        lines.append((column.name, kind, column.description))
+    return lines

@@ -1,0 +1,1 @@
+"""The procedural author's own words: one YAML file a domain, no text from elsewhere."""
