@@ -1,7 +1,7 @@
 """Builds small synthetic run directories: the files that ``sandmle rollout`` writes, without running anything."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ def write_run(
     folder: Path,
     trajectories: Iterable[Trajectory],
     *,
-    tasks: Iterable[str] | None = None,
+    tasks: Iterable[str] | Mapping[str, str] | None = None,
     policies: Iterable[str] | None = None,
     attempts: int | None = None,
     **config: Any,
@@ -130,7 +130,8 @@ def write_run(
     if attempts is None:
         attempts = max((each.attempt for each in trajectories), default=0) + 1
     folder.mkdir(parents=True, exist_ok=True)
-    plan = {"tasks": {task: hash_of(task) for task in task_ids}, "policies": names, "attempts": attempts}
+    hashes = dict(tasks) if isinstance(tasks, Mapping) else {task: hash_of(task) for task in task_ids}
+    plan = {"tasks": hashes, "policies": names, "attempts": attempts}
     (folder / "run.json").write_text(json.dumps({**plan, **config}))
     (folder / "trajectories.jsonl").write_text("".join(each.to_json() + "\n" for each in trajectories))
     return folder

@@ -67,6 +67,19 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in ordered) or NOTHING
 
 
+def medals_text(report: PolicyReport) -> str:
+    """Writes the episodes by highest medal, best first."""
+    counts = [(name, report.highest[name]) for name in ("gold", "silver", "bronze")]
+    return ", ".join(f"{count} {name}" for name, count in counts if count) or "no medal"
+
+
+def plural(count: int, noun: str) -> str:
+    """Writes a count with its noun: 1 task, 2 tasks, 2 policies."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
+
+
 def episodes_text(report: PolicyReport) -> str:
     """Writes finished and planned episodes; a lone number would hide the missing ones (case Q02)."""
     return f"{report.n_finished}/{report.n_planned}"

@@ -58,7 +58,7 @@ def render_table(report: RunReport) -> RenderableType:
     lines.append(Text(f"code execution, all policies: {execution_text(report)}"))
     lines += [Text(f"note: {clean_line(note)}", style="yellow") for note in report.notes]
     lines += [Text(f"left out: {clean_line(problem)}", style="red") for problem in report.problems]
-    return Group(results, running, endings, *lines)
+    return Group(results, "", running, "", endings, "", *lines)
 
 
 def execution_text(report: RunReport) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sandmle.errors import ConfigError
+from sandmle.evaluation.formats import plural
 from sandmle.evaluation.milestones import position
 from sandmle.evaluation.runs import Episode, Execution, Run, read_run
 from sandmle.evaluation.schema import (
@@ -142,7 +143,7 @@ def _policy_report(slots: _Slots) -> PolicyReport:
     episodes = slots.episodes
     rewarded = [episode for episode in episodes if episode.reward is not None]
     terms = list(dict.fromkeys(name for episode in rewarded for name in episode.terms))
-    highest = Counter(_medal(episode) for _, _, episode in slots.each)
+    highest = Counter(Medal.NONE if episode is None else episode.medal for _, _, episode in slots.each)
     endings = Counter(str(episode.status) for episode in episodes)
     endings[MISSING] = len(slots.each) - len(episodes)
     return PolicyReport(
@@ -187,14 +188,8 @@ def _ranking_reward(episode: Episode | None) -> float:
     return 0.0 if episode is None or episode.reward is None else episode.reward
 
 
-def _medal(episode: Episode | None) -> Medal:
-    if episode is None or episode.reward is None or episode.grade is None:
-        return Medal.NONE
-    return episode.grade.medal
-
-
 def _reaches(medal: Medal, episode: Episode | None) -> bool:
-    return MEDALS.index(_medal(episode)) >= MEDALS.index(medal)
+    return episode is not None and MEDALS.index(episode.medal) >= MEDALS.index(medal)
 
 
 def _any_medal_by_attempt(slots: _Slots) -> Estimate:
@@ -279,7 +274,7 @@ def _cell(slots: _Slots, attempts: Sequence[Episode | None]) -> Cell:
         score=sum(scores) / len(scores) if scores else None,
         best_score=best,
         positions=tuple(positions),
-        best_medal=max((_medal(episode) for episode in attempts), key=MEDALS.index, default=Medal.NONE),
+        best_medal=max((each.medal for each in attempts if each is not None), key=MEDALS.index, default=Medal.NONE),
     )
 
 
@@ -303,8 +298,10 @@ def _cautions(reports: Sequence[PolicyReport], slots: Sequence[_Slots]) -> list[
             cautions.append(f"the policies differ in {name} ({', '.join(sorted(values))})")
     missing = sum(report.n_missing for report in reports)
     if missing:
-        cautions.append(f"{missing} planned episodes have no record; they count as failures with reward 0")
+        cautions.append(f"{plural(missing, 'planned episode')} without a record: counted as failures with reward 0")
     ours = sum(report.n_infrastructure for report in reports)
     if ours:
-        cautions.append(f"{ours} episodes ended by a fault that is not the agent's; they count 0 in rank and shares")
+        cautions.append(
+            f"{plural(ours, 'episode')} ended by a fault that is not the agent's: reward 0 in rank and shares"
+        )
     return cautions

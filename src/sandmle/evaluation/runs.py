@@ -1,15 +1,15 @@
 """Reads run directories for a report: bounded in memory, and never stopped by a broken line."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from sandmle.errors import ConfigError
-from sandmle.records import ExecStatus, GradeReport, Trajectory, TrajectoryStatus, Usage
+from sandmle.records import ExecStatus, GradeReport, Medal, Trajectory, TrajectoryStatus, Usage
 
 CONFIG_FILE = "run.json"
 TRAJECTORIES_FILE = "trajectories.jsonl"
@@ -49,6 +49,11 @@ class Episode:
     def score(self) -> float | None:
         """The score on the private rows, None unless graded."""
         return self.grade.score if self.grade is not None and self.grade.is_valid else None
+
+    @property
+    def medal(self) -> Medal:
+        """The highest medal; none without a reward, whatever the grade says."""
+        return self.grade.medal if self.grade is not None and self.reward is not None else Medal.NONE
 
 
 @dataclass
@@ -113,7 +118,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"no folder {path}; give a run directory made by `sandmle rollout`")
     file = path / CONFIG_FILE
     try:
-        config = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        config = from_json(file.read_bytes(), allow_inf_nan=False)
     except FileNotFoundError as error:
         raise ConfigError(f"{path} is not a run directory: it has no {CONFIG_FILE}") from error
     except OSError as error:
@@ -123,10 +128,6 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ConfigError(f"{file} holds no JSON object; give a run directory made by `sandmle rollout`")
     return config
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _read_episodes(run: Run) -> Iterator[Episode]:

@@ -1,0 +1,55 @@
+"""``sandmle report``: tables of one run, or of several side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sandmle.cli.output import JsonOption, console, error_console, print_json
+from sandmle.errors import ConfigError
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN..", help="Run directories made by `sandmle rollout`.")],
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the report as Markdown.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the HTML report.")] = None,
+    tasks: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the tasks, for titles and descriptions in the HTML.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compares policies: rewards, medals and costs with 95 % intervals, over one or several runs.
+
+    Lines and folders that cannot be read are named and left out, and the rest is reported.
+
+    Exit codes: 0 all was read; 1 reported, but something was left out; 2 nothing can be read, or a file not written.
+    """
+    from sandmle.evaluation.render import render_markdown, render_table
+    from sandmle.evaluation.report import build_report
+
+    report = build_report(runs)
+    if markdown is not None:
+        _write(markdown, render_markdown(report))
+    if html is not None:
+        from sandmle.viewer.html import write_html
+
+        write_html(runs, html, tasks_dir=tasks)
+    if as_json:
+        print_json(report)
+    else:
+        console().print(render_table(report))
+    for problem in report.problems if as_json else ():
+        error_console().print(f"sandmle: left out: {problem}", markup=False, soft_wrap=True)
+    for path in (markdown, html):
+        if path is not None:
+            error_console().print(f"wrote {path}", markup=False, soft_wrap=True)
+    if report.problems:
+        raise typer.Exit(1)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; choose another file") from error
