@@ -1,7 +1,7 @@
 """Metrics, submission checks, thresholds, medals, grade reports."""
 
 from sandmle.grading.answers import AnswerKey, Predictions
-from sandmle.grading.grader import Grader, GradeLine, grade, grade_many
+from sandmle.grading.grader import GradeLine, Grader, grade, grade_many
 from sandmle.grading.metrics import Metric, MetricUndefined, get_metric, metric_names
 from sandmle.grading.rule import ScoringRule
 from sandmle.grading.submission import SubmissionProblem, read_submission

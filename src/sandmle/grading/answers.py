@@ -72,7 +72,7 @@ class AnswerKey:
         Without a leaderboard column every row is private.
 
         Raises:
-            BundleError: The answers are broken: not a table, a column missing, an id twice, a value that is not allowed.
+            BundleError: The answers are broken: no table, a column missing, an id twice, a forbidden value.
             ConfigError: The rule itself cannot be: unknown metric or parameter, a kind that the metric does not take.
         """
         metric, params = check_rule(rule)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sandmle.errors import SandmleError
-from sandmle.grading.answers import AnswerKey
+from sandmle.grading.answers import AnswerKey, Predictions
 from sandmle.grading.metrics import MetricUndefined
 from sandmle.grading.rule import ScoringRule
-from sandmle.grading.submission import Predictions, SubmissionProblem, read_submission
+from sandmle.grading.submission import SubmissionProblem, read_submission
 from sandmle.grading.table import DEFAULT_CAPS, Caps
 from sandmle.grading.thresholds import above_median, medal_of
 from sandmle.records import GradeReport, GradeStatus, Medal

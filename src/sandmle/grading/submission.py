@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sandmle.grading.answers import AnswerKey, Predictions
 from sandmle.grading.cells import CellError, Form, parse_cells, shown
+from sandmle.grading.metrics.base import Values
 from sandmle.grading.table import DEFAULT_CAPS, Caps, Table, TableError, read_table
 from sandmle.records import GradeStatus, PredictionKind
 
@@ -123,7 +124,7 @@ def _order(ids: list[str], key: AnswerKey) -> list[int]:
     return [row_of[row_id] for row_id in key.ids]
 
 
-def _check_items(key: AnswerKey, ordered: Sequence[tuple[str, ...]], column: str, ids: list[str]) -> None:
+def _check_items(key: AnswerKey, ordered: Values, column: str, ids: list[str]) -> None:
     for row_id, items, wanted in zip(key.ids, ordered, key.truth.values, strict=True):
         if len(items) != len(wanted) or {*items} != {*wanted}:
             strange = next((item for item in items if item not in {*wanted}), None)

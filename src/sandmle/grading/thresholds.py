@@ -1,6 +1,7 @@
 """Milestones from a ladder of baselines, and medals from milestones. Pure functions."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def threshold_problems(thresholds: Thresholds, ladder: Ladder, direction: Direct
     named = [(name, threshold.score) for name, threshold in zip(MILESTONES, _four(thresholds), strict=True)]
     problems = [
         f"{name} ({score:.6g}) is not better than {before} ({lower:.6g})"
-        for (before, lower), (name, score) in zip(named, named[1:], strict=False)
+        for (before, lower), (name, score) in pairwise(named)
         if not direction.better(score, lower)
     ]
     dummies = ladder.of(Tier.DUMMY)
@@ -85,7 +86,7 @@ def threshold_problems(thresholds: Thresholds, ladder: Ladder, direction: Direct
         *((name, own.score, own.standard_error) for name, own in zip(MILESTONES, _four(thresholds), strict=True)),
         ("oracle", oracle.score, oracle.standard_error),
     ]
-    for (before, lower, lower_error), (name, score, error) in zip(chain, chain[1:], strict=False):
+    for (before, lower, lower_error), (name, score, error) in pairwise(chain):
         if error is None or lower_error is None:
             problems.append(f"{name if error is None else before} has no standard error")
             continue

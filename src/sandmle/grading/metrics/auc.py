@@ -1,5 +1,7 @@
 """Metrics of the order of scores: areas under the ROC curve, and the concordance index."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -77,7 +79,7 @@ def _flattened_auc(truth: Truth, prediction: Values, params: Params) -> float:
 def _flattened_auc_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
     moved = roc_auc(truth.values.ravel() == 1, prediction.ravel())[1]
     # Cells of a row stand or fall together.
-    return moved.reshape(truth.values.shape).mean(axis=1)
+    return np.asarray(moved.reshape(truth.values.shape).mean(axis=1))
 
 
 def _weighted_auc(truth: Truth, prediction: Values, params: Params) -> float:
@@ -91,7 +93,7 @@ def _weighted_auc(truth: Truth, prediction: Values, params: Params) -> float:
     ys = np.concatenate([true_rate, inner])
     order = np.lexsort((ys, xs))
     xs, ys = xs[order], ys[order]
-    areas = [np.trapezoid(ys.clip(low, high) - low, xs) for low, high in zip(borders, borders[1:], strict=False)]
+    areas = [np.trapezoid(ys.clip(low, high) - low, xs) for low, high in pairwise(borders)]
     return float(np.dot(areas, weights) / np.dot(np.diff(borders), weights))
 
 
@@ -110,7 +112,7 @@ def _subgroup_auc(truth: Truth, prediction: Values, params: Params) -> float:
 
 
 def _concordance(truth: Truth, prediction: Values) -> tuple[Floats, Floats]:
-    """Concordant and comparable pairs that each row is in ``# [n_rows]`` each; ties of the prediction count one half."""
+    """Concordant and comparable pairs that each row is in ``# [n_rows]`` each; tied predictions count one half."""
     time, predicted = truth.values[:, 0], prediction[:, 0]
     event = truth.extras.get("event", np.ones(len(time), dtype=bool))
     good, pairs = np.zeros(len(time)), np.zeros(len(time))
@@ -135,7 +137,7 @@ def _c_index(truth: Truth, prediction: Values, params: Params) -> float:
 def _c_index_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
     good, pairs = _concordance(truth, prediction)
     # Twice the projection of a statistic over pairs (Hoeffding 1948), for a ratio of two of them.
-    return 2 * (good - pairs * (good.sum() / pairs.sum())) / pairs.mean()
+    return np.asarray(2 * (good - pairs * (good.sum() / pairs.sum())) / pairs.mean())
 
 
 _SCORE = "Any finite numbers are accepted; only their order counts."
@@ -148,7 +150,10 @@ ROC_AUC = Metric(
     best=1.0,
     calculation=Whole(_roc_auc, _roc_auc_spread),
     words=f"The chance that a positive row gets a higher prediction than a negative one; ties count one half. {_SCORE}",
-    formula=r"\frac{1}{n_+ n_-}\sum_{i \in +}\sum_{j \in -} \left([\hat p_i > \hat p_j] + \tfrac12 [\hat p_i = \hat p_j]\right)",
+    formula=(
+        r"\frac{1}{n_+ n_-}\sum_{i \in +}\sum_{j \in -} "
+        r"\left([\hat p_i > \hat p_j] + \tfrac12 [\hat p_i = \hat p_j]\right)"
+    ),
 )
 MEAN_COLUMN_ROC_AUC = Metric(
     name="mean_column_roc_auc",
@@ -211,9 +216,9 @@ C_INDEX = Metric(
     best=1.0,
     calculation=Whole(_c_index, _c_index_spread),
     words=(
-        "The share of comparable pairs of rows that the prediction puts in the right order: a larger prediction means a "
-        "later event. A pair is comparable when the earlier of its two times is an observed event; ties of the "
-        "prediction count one half."
+        "The share of comparable pairs of rows that the prediction puts in the right order: a larger prediction "
+        "means a later event. A pair is comparable when the earlier of its two times is an observed event; ties of "
+        "the prediction count one half."
     ),
     formula=(
         r"\frac{\sum_{t_i < t_j, \delta_i = 1} \left([\hat t_i < \hat t_j] + \tfrac12[\hat t_i = \hat t_j]\right)}"

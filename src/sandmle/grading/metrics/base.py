@@ -32,7 +32,7 @@ Combine = Callable[[Floats, Params], Floats]
 
 
 class MetricUndefined(SandmleError):
-    """The answers themselves give no number (one class only, a constant target): the task's fault, never the agent's."""
+    """The answers themselves give no number (one class only, say): the task's fault, never the agent's."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,33 +64,33 @@ def _pairs(truth: Truth, values: Values) -> tuple[NDArray[np.intp], NDArray[np.i
     return flat[:, 0], flat[:, 1]
 
 
-def _macro_parts(truth: Truth, prediction: Values) -> tuple[Floats, Floats, Floats, Floats]:
-    """F1 by label and its denominator ``# [n_labels]``, and the labels' part of each row's influence ``# [n_rows]``."""
+def _macro_parts(truth: Truth, prediction: Values) -> tuple[Floats, Floats, Floats]:
+    """F1 by label and its denominator ``# [n_labels]`` each, and how far each row moves their sum ``# [n_rows]``."""
     n, n_labels = len(truth), len(truth.target.labels)
     true_row, true_label = _pairs(truth, truth.values)
     row, label = _pairs(truth, prediction)
     hit = np.isin(row * n_labels + label, true_row * n_labels + true_label)
-    hits = np.bincount(label[hit], minlength=n_labels).astype(float)
-    total = np.bincount(label, minlength=n_labels) + np.bincount(true_label, minlength=n_labels).astype(float)
+    hits: Floats = np.bincount(label[hit], minlength=n_labels).astype(float)
+    total: Floats = np.bincount(np.concatenate([label, true_label]), minlength=n_labels).astype(float)
     f1 = ratio(2 * hits, total)
     per_hit, per_label = ratio(np.full(n_labels, 2.0), total), ratio(f1, total)
-    moved = (
+    moved: Floats = np.asarray(
         np.bincount(row[hit], per_hit[label[hit]], minlength=n)
         - np.bincount(row, per_label[label], minlength=n)
         - np.bincount(true_row, per_label[true_label], minlength=n)
     )
-    return f1, total, moved, hits
+    return f1, total, moved
 
 
 def _macro_f1(truth: Truth, prediction: Values, params: Params) -> float:
-    f1, total, _, _ = _macro_parts(truth, prediction)
+    f1, total, _ = _macro_parts(truth, prediction)
     if not total.any():
         raise MetricUndefined("F1 is undefined: no answer holds a label")
     return float(f1[total > 0].mean())
 
 
 def _macro_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
-    _, total, moved, _ = _macro_parts(truth, prediction)
+    _, total, moved = _macro_parts(truth, prediction)
     return moved * len(truth) / max(int((total > 0).sum()), 1)
 
 
@@ -179,8 +179,8 @@ QWK = Metric(
     best=1.0,
     calculation=OfMeans(_places, _qwk),
     words=(
-        "Agreement beyond chance between ordered labels; a miss costs the square of its distance in the order of the "
-        "label set. 0 is chance."
+        "Agreement beyond chance between ordered labels; a miss costs the square of its distance in the order of "
+        "the label set. 0 is chance."
     ),
     formula=r"1 - \frac{\sum_{ij} (i-j)^2 O_{ij}}{\sum_{ij} (i-j)^2 E_{ij}}",
 )

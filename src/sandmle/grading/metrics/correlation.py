@@ -44,7 +44,10 @@ PEARSON = Metric(
     best=1.0,
     calculation=OfMeans(_values, _correlation),
     words=f"The linear correlation of predictions and answers, averaged over the prediction columns. {_CONSTANT}",
-    formula=r"\frac{\sum_i (\hat y_i - \bar{\hat y})(y_i - \bar y)}{\sqrt{\sum_i (\hat y_i - \bar{\hat y})^2 \sum_i (y_i - \bar y)^2}}",
+    formula=(
+        r"\frac{\sum_i (\hat y_i - \bar{\hat y})(y_i - \bar y)}"
+        r"{\sqrt{\sum_i (\hat y_i - \bar{\hat y})^2 \sum_i (y_i - \bar y)^2}}"
+    ),
 )
 MEAN_COLUMN_SPEARMAN = Metric(
     name="mean_column_spearman",

@@ -84,8 +84,8 @@ LOG_LOSS = Metric(
     best=0.0,
     calculation=OfMeans(_log_loss),
     words=(
-        "The mean of minus the natural logarithm of the probability given to the true class. Probabilities are clipped "
-        "to [1e-15, 1 - 1e-15]; rows are never rescaled."
+        "The mean of minus the natural logarithm of the probability given to the true class. Probabilities are "
+        "clipped to [1e-15, 1 - 1e-15]; rows are never rescaled."
     ),
     formula=r"-\frac{1}{n}\sum_i \sum_k y_{ik} \ln \hat p_{ik}",
     numbers="unit",
@@ -99,10 +99,13 @@ WEIGHTED_LOG_LOSS = Metric(
     best=0.0,
     calculation=OfMeans(_weighted_log_loss, _first_over_second),
     words=(
-        "The binary log loss of every predicted probability, averaged with weights: of the row, of the column, and of "
-        "positive answers. Probabilities are clipped to [1e-15, 1 - 1e-15]."
+        "The binary log loss of every predicted probability, averaged with weights: of the row, of the column, and "
+        "of positive answers. Probabilities are clipped to [1e-15, 1 - 1e-15]."
     ),
-    formula=r"-\frac{\sum_{ik} w_{ik} \left(y_{ik} \ln \hat p_{ik} + (1 - y_{ik}) \ln(1 - \hat p_{ik})\right)}{\sum_{ik} w_{ik}}",
+    formula=(
+        r"-\frac{\sum_{ik} w_{ik} \left(y_{ik} \ln \hat p_{ik} + (1 - y_{ik}) \ln(1 - \hat p_{ik})\right)}"
+        r"{\sum_{ik} w_{ik}}"
+    ),
     numbers="unit",
     defaults={"positive_weight": 1.0, "column_weights": None},
     roles=(Role("weight", "number", required=False),),
@@ -115,8 +118,8 @@ KL_DIVERGENCE = Metric(
     best=0.0,
     calculation=OfMeans(_kl),
     words=(
-        "How far the predicted shares are from the true shares, averaged over rows (natural logarithm). Predictions are "
-        "clipped to at least 1e-15; rows are never rescaled."
+        "How far the predicted shares are from the true shares, averaged over rows (natural logarithm). Predictions"
+        " are clipped to at least 1e-15; rows are never rescaled."
     ),
     formula=r"\frac{1}{n}\sum_i \sum_k y_{ik} \ln \frac{y_{ik}}{\hat p_{ik}}",
     numbers="unit",
@@ -141,9 +144,9 @@ LWLRAP = Metric(
     best=1.0,
     calculation=OfMeans(_label_precisions, _first_over_second),
     words=(
-        "For every true label: the share of true ones among the labels that its row ranks at least as high; averaged "
-        "over all true labels. Any finite numbers are accepted; only their order within a row counts, and ties count "
-        "as ranked higher."
+        "For every true label: the share of true ones among the labels that its row ranks at least as high; "
+        "averaged over all true labels. Any finite numbers are accepted; only their order within a row counts, and "
+        "ties count as ranked higher."
     ),
     formula=(
         r"\frac{1}{\sum_i |Y_i|}\sum_i \sum_{k \in Y_i} "

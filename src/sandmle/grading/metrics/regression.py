@@ -163,7 +163,7 @@ ROUNDED_MAE = Metric(
     kinds=_VALUES,
     best=0.0,
     calculation=OfMeans(_rounded),
-    words="The mean absolute error after answers and predictions are rounded to whole numbers (halves to even).",
+    words=("The mean absolute error after answers and predictions are rounded to whole numbers (halves to even)."),
     formula=r"\frac{1}{n}\sum_i |\mathrm{round}(\hat y_i) - \mathrm{round}(y_i)|",
 )
 MASKED_MAE = Metric(
@@ -186,8 +186,8 @@ GROUP_LOG_MAE = Metric(
     best=float(np.log(1e-9)),
     calculation=OfMeans(_by_group, _mean_log),
     words=(
-        "The natural logarithm of the mean absolute error within each group of rows, averaged over groups. An error "
-        "below 1e-9 counts as 1e-9."
+        "The natural logarithm of the mean absolute error within each group of rows, averaged over groups. An error"
+        " below 1e-9 counts as 1e-9."
     ),
     formula=r"\frac{1}{G}\sum_g \ln\left(\frac{1}{n_g}\sum_{i \in g} |\hat y_i - y_i|\right)",
     roles=(Role("group", "group"),),
@@ -226,7 +226,7 @@ R2 = Metric(
     kinds=_VALUES,
     best=1.0,
     calculation=OfMeans(_spread, _r2),
-    words="The share of the answers' variance that is explained, averaged over the prediction columns; 0 for their mean.",
+    words=("The explained share of the answers' variance, averaged over the prediction columns; their mean scores 0."),
     formula=r"1 - \frac{\sum_i (\hat y_i - y_i)^2}{\sum_i (y_i - \bar y)^2}",
 )
 MAPE = Metric(
@@ -247,8 +247,8 @@ SMAPE = Metric(
     best=0.0,
     calculation=OfMeans(_symmetric),
     words=(
-        "The mean of the absolute error over the mean size of answer and prediction, in percent from 0 to 200. A row "
-        "where both are 0 counts 0."
+        "The mean of the absolute error over the mean size of answer and prediction, in percent from 0 to 200. A "
+        "row where both are 0 counts 0."
     ),
     formula=r"\frac{200}{n}\sum_i \frac{|\hat y_i - y_i|}{|\hat y_i| + |y_i|}",
 )
@@ -260,8 +260,8 @@ LAPLACE_LOG_LIKELIHOOD = Metric(
     best=float(-np.log(np.sqrt(2) * 70)),
     calculation=OfMeans(_laplace),
     words=(
-        "The log likelihood of the answers under a Laplace distribution around the first prediction column with the "
-        "second as standard deviation. The deviation counts as at least 70 and the error as at most 1000, unless "
+        "The log likelihood of the answers under a Laplace distribution around the first prediction column with the"
+        " second as standard deviation. The deviation counts as at least 70 and the error as at most 1000, unless "
         "the task sets other bounds."
     ),
     formula=r"-\frac{1}{n}\sum_i \left(\frac{\sqrt2 \min(|\hat y_i - y_i|, e)}{\sigma_i} + \ln(\sqrt2 \sigma_i)\right)",
@@ -278,8 +278,8 @@ ANGULAR_ERROR = Metric(
     best=0.0,
     calculation=OfMeans(_angles),
     words=(
-        "The mean angle in radians between the predicted and the true direction; the two prediction columns are azimuth "
-        "and zenith in radians."
+        "The mean angle in radians between the predicted and the true direction; the two prediction columns are "
+        "azimuth and zenith in radians."
     ),
     formula=r"\frac{1}{n}\sum_i \arccos(\hat u_i \cdot u_i)",
 )
@@ -291,9 +291,9 @@ DISTANCE_PERCENTILES = Metric(
     best=0.0,
     calculation=Whole(_distance_percentiles),
     words=(
-        "The mean of the 50th and the 95th percentile (linear interpolation) of the distance in metres on a sphere of "
-        "6371 km between predicted and true positions, within each group and then over groups. The two prediction "
-        "columns are latitude and longitude in degrees."
+        "The mean of the 50th and the 95th percentile (linear interpolation) of the distance in metres on a sphere "
+        "of 6371 km between predicted and true positions, within each group and then over groups. The two "
+        "prediction columns are latitude and longitude in degrees."
     ),
     formula=r"\frac{1}{G}\sum_g \frac{P_{50}(d_g) + P_{95}(d_g)}{2}",
     defaults={"percentiles": (50.0, 95.0)},
