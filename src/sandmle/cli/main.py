@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import report, seeds, view
+from sandmle.cli import grade, report, seeds, view
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -41,6 +41,7 @@ def _root(
 
 
 app.add_typer(seeds.app, name="seeds")
+app.command("grade")(grade.command)
 app.command("report")(report.command)
 app.command("view")(view.command)
 

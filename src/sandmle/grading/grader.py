@@ -128,7 +128,7 @@ def grade_many(pairs: Iterable[tuple[Path, Path]], *, leaderboard: Leaderboard =
     """Grades submissions of several tasks, in order; one that cannot be graded never stops the others.
 
     Args:
-        pairs: Task folder and submission file each. A file that does not exist is graded as missing.
+        pairs: Task folder and submission file each.
         leaderboard: Which rows count.
     """
     lines = []
@@ -137,10 +137,10 @@ def grade_many(pairs: Iterable[tuple[Path, Path]], *, leaderboard: Leaderboard =
         try:
             if task not in graders:
                 graders[task] = Grader(load_bundle(task))
-            data = submission.read_bytes() if submission.is_file() else None
-            lines.append(GradeLine(task, submission, graders[task].grade(data, leaderboard=leaderboard)))
+            report = graders[task].grade(submission.read_bytes(), leaderboard=leaderboard)
+            lines.append(GradeLine(task, submission, report))
         except OSError as error:
-            lines.append(GradeLine(task, submission, error=f"cannot read {submission}: {error.strerror}"))
+            lines.append(GradeLine(task, submission, error=f"cannot read submission {submission}: {error.strerror}"))
         except SandmleError as error:
             lines.append(GradeLine(task, submission, error=str(error)))
     return lines

@@ -17,7 +17,7 @@ class SubmissionProblem:
     """Why a submission is not graded.
 
     Attributes:
-        status: Which kind of fault it is; always the agent's.
+        status: Which kind of fault it is.
         message: One sentence that names row and column, without any hidden answer.
     """
 
