@@ -1,22 +1,32 @@
 """What an agent learns about its submission: its form always, its score as far as the rules allow. Never raises."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from sandmle.env.config import EpisodeConfig
 from sandmle.errors import GraderError
 from sandmle.grammars.scan import clean_text
 from sandmle.records import Direction, ExecResult, Failure, GradeReport, GradeStatus, Medal
 
+if TYPE_CHECKING:
+    from sandmle.grading.submission import SubmissionProblem
+
+Leaderboard = Literal["private", "public"]
+Answer = TypeVar("Answer")
 _CANNOT_CHECK = "submission.csv is there; its form could not be checked."
 
 
 class SubmissionGrader(Protocol):
     """What an episode needs of ``sandmle.grading.Grader``."""
 
-    def grade(self, data: bytes | None, leaderboard: str = "private") -> GradeReport:
+    def grade(self, submission: bytes | None, *, leaderboard: Leaderboard = "private") -> GradeReport:
         """Grades a submission on the rows of one leaderboard."""
+        ...
+
+    def check(self, submission: bytes | None) -> "SubmissionProblem | None":
+        """Returns what is wrong with the form of a submission, found by the same code that grades it."""
         ...
 
 
@@ -69,12 +79,12 @@ class Feedback:
             if submission.data is not None:
                 return f"{missing or 'There is no submission.csv now.'} An earlier one still counts."
             return missing or "There is no submission.csv yet."
-        report, _ = await self._ask(submission.data, "public")
-        if report is None or report.status is GradeStatus.GRADER_ERROR:
+        problem, failure = await self._within_limit(lambda: self._grader.check(submission.data))
+        if failure is not None or (problem is not None and problem.status.is_ours):
             return _CANNOT_CHECK
-        if _is_well_formed(report):
+        if problem is None:
             return "submission.csv is there and has the right form."
-        return f"submission.csv is there, but it is not valid: {clean_text(report.message)}"
+        return f"submission.csv is there, but it is not valid: {clean_text(problem.message)}"
 
     async def show_score(self, submission: SubmissionView, n_left: int) -> ScoreAnswer:
         """Returns the score as far as the rules allow.
@@ -110,10 +120,12 @@ class Feedback:
             return report, Failure(boundary="grader", message=report.message)
         return report, failure
 
-    async def _ask(self, data: bytes | None, leaderboard: str) -> tuple[GradeReport | None, Failure | None]:
-        call = asyncio.to_thread(self._grader.grade, data, leaderboard=leaderboard)
+    async def _ask(self, data: bytes | None, leaderboard: Leaderboard) -> tuple[GradeReport | None, Failure | None]:
+        return await self._within_limit(lambda: self._grader.grade(data, leaderboard=leaderboard))
+
+    async def _within_limit(self, call: Callable[[], Answer]) -> tuple[Answer | None, Failure | None]:
         try:
-            return await asyncio.wait_for(call, self._config.grade_s), None
+            return await asyncio.wait_for(asyncio.to_thread(call), self._config.grade_s), None
         except TimeoutError:
             message = f"grading took longer than {self._config.grade_s:g} s"
         except GraderError as error:
@@ -121,11 +133,6 @@ class Feedback:
         except Exception as error:  # any fault of a grader is ours and must not look like a bad agent (case G40)
             message = f"{type(error).__name__}: {error}"
         return None, Failure(boundary="grader", message=clean_text(message))
-
-
-def _is_well_formed(report: GradeReport) -> bool:
-    # The public rows may be too few for the metric: that says nothing against the form.
-    return report.status in (GradeStatus.GRADED, GradeStatus.METRIC_UNDEFINED)
 
 
 def _oracle_text(report: GradeReport, way: str) -> str:

@@ -1,0 +1,60 @@
+"""What a run is: everything that its results depend on. It stands in ``run.json`` and may not change on resume."""
+
+import hashlib
+from typing import Literal
+
+from pydantic import Field
+
+from sandmle.env import EpisodeConfig
+from sandmle.policies import PolicyOptions, SamplingParams
+from sandmle.records import Record, canonical_json
+
+
+class RolloutConfig(Record):
+    """The full configuration of a run."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["rollout"] = "rollout"
+    tasks: tuple[str, ...] = Field(min_length=1)
+    """Task ids, sorted."""
+    task_hashes: dict[str, str]
+    policies: tuple[str, ...] = Field(min_length=1)
+    """Policies as they are opened: ``scripted:linear``, ``chat:MODEL``."""
+    policy_options: PolicyOptions = PolicyOptions()
+    scaffold: str = "react"
+    attempts: int = Field(default=1, gt=0)
+    """Episodes of each policy at each task, numbered from 0."""
+    rng_seed: int = 0
+    sampling: SamplingParams = SamplingParams()
+    episode: EpisodeConfig = EpisodeConfig()
+    sandbox: str | None = None
+    """Backend; None for the best that the machine has."""
+
+
+class Job(Record):
+    """One episode that a run is to have."""
+
+    task_id: str
+    policy: str
+    attempt: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Task, policy and attempt: the key of its trajectory."""
+        return (self.task_id, self.policy, self.attempt)
+
+
+def jobs_of(config: RolloutConfig) -> list[Job]:
+    """Returns all episodes of a run, those of one task together."""
+    return [
+        Job(task_id=task_id, policy=policy, attempt=attempt)
+        for task_id in config.tasks
+        for policy in config.policies
+        for attempt in range(config.attempts)
+    ]
+
+
+def episode_seed(run_seed: int, job: Job) -> int:
+    """Returns the ``rng_seed`` of an episode: the same in any process and order, below 2**31 for servers' sake."""
+    text = canonical_json([run_seed, job.task_id, job.policy, job.attempt])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) & 0x7FFF_FFFF

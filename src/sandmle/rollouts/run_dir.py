@@ -1,0 +1,209 @@
+"""The folder of a run: safe to kill at any moment, never overwritten, entered again only under the same configuration.
+
+::
+
+    RUN/
+      run.json            the full configuration
+      trajectories.jsonl  one episode a line, appended whole and synced; of two lines for one episode the last counts
+      summary.json        counts and means, written when the run ends
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from io import BufferedRandom
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+import sandmle
+from sandmle.errors import ConfigError
+from sandmle.records import Trajectory
+from sandmle.rollouts.config import RolloutConfig
+
+CONFIG_FILE = "run.json"
+TRAJECTORIES_FILE = "trajectories.jsonl"
+SUMMARY_FILE = "summary.json"
+# Written along with the configuration, for the reader; a resumed run may differ in them.
+_NOT_COMPARED = frozenset({"versions"})
+
+
+class RunDir:
+    """An open run directory, held by one process."""
+
+    def __init__(self, path: Path, file: BufferedRandom, done: dict[tuple[str, str, int], bool]) -> None:
+        """Use :func:`open_run`."""
+        self.path = path
+        self._file = file
+        self._done = done
+
+    def is_done(self, key: tuple[str, str, int]) -> bool:
+        """Tells whether an episode needs no further run; one that ended by a fault of the machinery gets another."""
+        return self._done.get(key, False)
+
+    def append(self, trajectory: Trajectory) -> None:
+        """Writes one episode; when this returns it is on disk.
+
+        Raises:
+            ConfigError: The disk refuses.
+        """
+        try:
+            self._file.write(trajectory.to_json().encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise ConfigError(f"cannot write to {self.path / TRAJECTORIES_FILE}: {error.strerror}") from error
+        self._done[trajectory.key] = not trajectory.status.is_infrastructure
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Writes ``summary.json`` in one step; an earlier one is replaced."""
+        _write_whole(self.path / SUMMARY_FILE, summary)
+
+    def close(self) -> None:
+        """Lets go of the folder. Idempotent."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_run(path: Path, config: RolloutConfig, *, resume: bool = False) -> RunDir:
+    """Makes a run directory, or enters an existing one.
+
+    Args:
+        path: The folder; made if missing.
+        config: The configuration.
+        resume: Go on with a run that is there; without this only a new or empty folder is taken.
+
+    Raises:
+        ConfigError: There is a run already, it has another configuration, another process is in it, or its file is
+            broken in the middle.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        is_new = _check_or_write_config(path, config, resume=resume)
+        file = (path / TRAJECTORIES_FILE).open("a+b")
+    except OSError as error:
+        raise ConfigError(f"cannot use {path} as a run directory: {error.strerror}") from error
+    try:
+        _lock(file, path)
+        if is_new:
+            _sync_folder(path)
+        return RunDir(path, file, _recover(file, path / TRAJECTORIES_FILE))
+    except BaseException:
+        file.close()
+        raise
+
+
+def read_trajectories(path: Path) -> Iterator[Trajectory]:
+    """Yields the trajectories of a run directory in the order of the file; a torn last line is left out.
+
+    Raises:
+        ConfigError: There is no such file, or a line in it is broken.
+    """
+    file_path = path / TRAJECTORIES_FILE
+    try:
+        file = file_path.open("rb")
+    except OSError as error:
+        raise ConfigError(f"cannot read {file_path}: {error.strerror}; give a run directory") from error
+    with file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield Trajectory.model_validate_json(line)
+            except ValidationError as error:
+                raise ConfigError(f"{file_path}, line {number} is no trajectory that this release reads") from error
+
+
+def _check_or_write_config(path: Path, config: RolloutConfig, *, resume: bool) -> bool:
+    """Returns whether the folder is new; then the configuration has been written."""
+    file = path / CONFIG_FILE
+    wanted = {**config.to_dict(), "versions": {"sandmle": sandmle.__version__}}
+    if not file.exists():
+        strangers = sorted(entry.name for entry in path.iterdir() if entry.name != f"{CONFIG_FILE}.tmp")
+        if strangers:
+            raise ConfigError(f"{path} holds {strangers[0]} and no {CONFIG_FILE}; give a new or empty folder")
+        _write_whole(file, wanted)
+        return True
+    if not resume:
+        raise ConfigError(f"{path} already holds a run; go on with --resume or give another folder")
+    try:
+        found = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise ConfigError(f"{file} is not JSON: {error}; give another folder") from error
+    differing = _first_difference(found, wanted)
+    if differing:
+        raise ConfigError(f"{path} was started with another {differing}; resume with the same, or give another folder")
+    return False
+
+
+def _first_difference(found: Any, wanted: Any, prefix: str = "") -> str:
+    """Returns the first key that differs, with both values; empty when none does."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in sorted({*found, *wanted} - (set() if prefix else _NOT_COMPARED)):
+            name = f"{prefix}.{key}" if prefix else key
+            if difference := _first_difference(found.get(key), wanted.get(key), name):
+                return difference
+        return ""
+    if found == wanted:
+        return ""
+    return f"{prefix} ({_short(found)}, not {_short(wanted)})"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _lock(file: BufferedRandom, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ConfigError(f"another process is writing to {path}; wait for it or give another folder") from error
+
+
+def _recover(file: BufferedRandom, path: Path) -> dict[tuple[str, str, int], bool]:
+    """Drops a torn last line and returns which episodes are done."""
+    done: dict[tuple[str, str, int], bool] = {}
+    file.seek(0)
+    end = 0
+    for number, line in enumerate(file, start=1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            trajectory = Trajectory.model_validate_json(line)
+        except ValidationError as error:
+            raise ConfigError(f"{path}, line {number} is no trajectory that this release reads; remove it") from error
+        done[trajectory.key] = not trajectory.status.is_infrastructure
+        end += len(line)
+    file.truncate(end)
+    file.seek(0, os.SEEK_END)
+    return done
+
+
+def _write_whole(path: Path, value: dict[str, Any]) -> None:
+    scratch = path.with_name(f"{path.name}.tmp")
+    with scratch.open("w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2, allow_nan=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
