@@ -1,9 +1,83 @@
-"""The strongest engineer."""
+"""The strongest engineer: looks, compares blocks of features by cross-validation, blends models on those that help."""
 
-from sandmle.policies.scripted.habits import look
-from sandmle.policies.scripted.moves import Desk, Plan
+import re
+
+from sandmle.policies.scripted.habits import attempt, hand_in, look, submit_sample
+from sandmle.policies.scripted.moves import Desk, Plan, submitted
+from sandmle.policies.scripted.profile import Form, Profile
+from sandmle.policies.scripted.scripts import write_script
+
+_NATIVE = ("dates", "codes", "texts", "images", "traces", "places")
+"""Blocks that turn a column no model can read into numbers."""
 
 
 def explorer(desk: Desk) -> Plan:
-    """Explores the data."""
-    yield from look(desk)
+    """Explores the data, engineers features, selects and blends by cross-validation on the task's metric."""
+    profile = yield from look(desk, muse_rate=0.03)
+    if profile is None or profile.form is Form.UNKNOWN:
+        yield from submit_sample(desk)
+        yield from hand_in(desk, None, check_rate=0.0)
+        return
+    blocks = possible_blocks(profile)
+    thought = f"{describe(profile)} I compare blocks of features by cross-validation on {profile.metric_name}."
+    code = _script(desk, "features", profile, blocks)
+    observation = yield from attempt(desk, thought, code, profile, purpose="features", slip_rate=0.15)
+    kept = helpful_blocks(observation, blocks)
+    thought = f"These blocks help: {', '.join(kept) or 'none'}. I blend several models on them."
+    best = _script(desk, "blend", profile, kept)
+    observation = yield from attempt(desk, thought, best, profile, purpose="blend", slip_rate=0.1)
+    if not submitted(observation):
+        best = _script(desk, "boosted", profile, ())
+        observation = yield from attempt(desk, "The blend broke; a tuned boosted model has to do.", best)
+    if not submitted(observation):
+        yield from submit_sample(desk, "That broke as well; the sample submission is at least valid.")
+    yield from hand_in(desk, best, check_rate=1.0)
+
+
+def possible_blocks(profile: Profile) -> tuple[str, ...]:
+    """Returns the blocks of features that the columns allow."""
+    has = {
+        "dates": bool(profile.dates),
+        "codes": bool(profile.codes),
+        "texts": bool(profile.texts),
+        "images": bool(profile.images),
+        "traces": bool(profile.traces or profile.sounds),
+        "places": len(profile.places) >= 2,
+        "entities": bool(profile.groups or profile.strangers),
+        "curves": bool(profile.numbers),
+        "pairs": len(profile.numbers) >= 2,
+        "crosses": bool(profile.categories and profile.numbers) or len(profile.categories) >= 2,
+    }
+    return tuple(name for name, is_there in has.items() if is_there)
+
+
+def helpful_blocks(observation: str, blocks: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the blocks that made the cross-validated score better, and those without which columns go unread."""
+    scores = {name: float(value) for name, value in re.findall(r"^CV (\w+): (-?[\d.]+)", observation, re.MULTILINE)}
+    raw = scores.get("raw")
+    if raw is None:
+        return tuple(name for name in blocks if name in _NATIVE)
+    return tuple(name for name in blocks if name in _NATIVE or scores.get(name, raw) > raw)
+
+
+def describe(profile: Profile) -> str:
+    """Returns what the data hold, in a sentence."""
+    kinds = ("numbers", "categories", "dates", "codes", "texts", "images", "sounds", "traces", "groups")
+    counts = [f"{len(getattr(profile, kind))} {kind}" for kind in kinds if getattr(profile, kind)]
+    return f"The data hold {', '.join(counts)}; a prediction is of the form {profile.form.value}."
+
+
+def _script(desk: Desk, template: str, profile: Profile, blocks: tuple[str, ...]) -> str:
+    many = profile.n_classes > 8 or len(profile.predicted) > 8
+    return write_script(
+        template,
+        p=profile,
+        blocks=blocks,
+        native=[name for name in blocks if name in _NATIVE],
+        thrift=0.8,
+        k=5,
+        n_folds=3 if many else 5,
+        seed=desk.rng_seed % 1000,
+        slow_grid=False,
+        quick=many,
+    )
