@@ -123,7 +123,8 @@ def draft(kind: str = "binary", rng_seed: int = 0, n_train: int = 150, n_private
     columns = list(made.target.columns)
     trained = frames[0].copy()
     if made.target.kind is PredictionKind.CLASS_PROBABILITIES:
-        trained["grade"] = train.answers
+        for label in columns:
+            trained[label] = (train.answers == label).astype(int)
         answered = pd.DataFrame({label: (test.answers == label).astype(int) for label in columns})
         sample = pd.DataFrame(
             {label: round(float(np.mean(train.answers == label)), 4) for label in columns},
@@ -387,9 +388,9 @@ _KINDS = {
         _spec(TaskKind.MULTICLASS, PredictionKind.CLASS_PROBABILITIES, "log_loss", _DOWN_, Modality.TABULAR, 3),
         TargetSpec(kind=PredictionKind.CLASS_PROBABILITIES, columns=_CLASSES, labels=_CLASSES),
         _text(
-            "Tell the `grade` of each record.",
+            "Tell the grade of each record: low, middle or high.",
             "log loss; lower is better",
-            _TABLE_COLUMNS + ", `grade`",
+            _TABLE_COLUMNS,
             "a probability in each of the columns `low`, `middle` and `high`",
         ),
         1200,

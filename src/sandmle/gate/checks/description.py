@@ -1,0 +1,67 @@
+"""The description names what an agent needs: columns, metric, direction, labels (case N17)."""
+
+import re
+
+from sandmle.gate.base import Check, Finding, GateContext, words_of
+from sandmle.grading import get_metric
+from sandmle.records import Direction, PredictionKind
+
+_MOST_LABELS_SPELT_OUT = 12
+_DIRECTION_WORDS = {
+    Direction.MAXIMIZE: (
+        "higher is better",
+        "higher values are better",
+        "higher scores are better",
+        "the higher the better",
+        "maximi",
+    ),
+    Direction.MINIMIZE: (
+        "lower is better",
+        "lower values are better",
+        "lower scores are better",
+        "the lower the better",
+        "minimi",
+    ),
+}
+
+
+def run(context: GateContext) -> Finding:
+    """Counts what the description leaves out or says wrongly."""
+    text = context.bundle.description()
+    problems = [f"description.md does not name {what}" for what in _missing(context, text)]
+    wrong = Direction.MINIMIZE if context.spec.direction is Direction.MAXIMIZE else Direction.MAXIMIZE
+    said = [phrase for phrase in _DIRECTION_WORDS[wrong] if phrase in text.lower()]
+    if said:
+        problems.append(f"description.md says {said[0]!r}, but the metric is to {context.spec.direction.value}")
+    return Finding(not problems, problems[0] if problems else "", float(len(problems)), 0.0)
+
+
+def _missing(context: GateContext, text: str) -> list[str]:
+    spec = context.spec
+    target = spec.target
+    names = [*dict.fromkeys([spec.id_column, *context.test.columns, *context.train_targets, *target.columns])]
+    if target.kind in (PredictionKind.CLASS_PROBABILITIES, PredictionKind.LABEL_PROBABILITIES):
+        names = [name for name in names if name not in target.columns or len(target.columns) <= _MOST_LABELS_SPELT_OUT]
+    missing = [f"the column {name!r}" for name in names if not _named(name, text)]
+    if target.kind is PredictionKind.LABEL and len(target.labels) <= _MOST_LABELS_SPELT_OUT:
+        missing += [f"the label {label!r}" for label in target.labels if not _named(label, text)]
+    if not _names_metric(spec.metric, text):
+        missing.append(f"the metric {spec.metric!r}")
+    if not any(phrase in text.lower() for phrase in _DIRECTION_WORDS[spec.direction]):
+        missing.append("which direction of the metric is better")
+    return missing
+
+
+def _named(name: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def _names_metric(metric: str, text: str) -> bool:
+    """Tells whether the metric's name, or most words of its title, are in the text."""
+    said = set(words_of(text))
+    title = [word for word in words_of(get_metric(metric).title) if len(word) > 2]
+    spelt = set(words_of(metric.replace("_", " ")))
+    return spelt <= said or sum(word in said for word in title) >= 0.6 * len(title) > 0
+
+
+CHECK = Check("description_consistent", run)

@@ -1,0 +1,77 @@
+"""Ids, row order, file names, file sizes and file times must not tell the answers (case N01)."""
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from sandmle.gate.association import FALSE_ALARM_RATE, Association, strongest_correlation, strongest_neighbours
+from sandmle.gate.base import Check, Finding, GateContext
+from sandmle.gate.names import name_cues, natural_rank
+
+_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".wav", ".npy")  # for text, the size of a file is honest content
+
+
+def run(context: GateContext) -> Finding:
+    """Tests every cue against every view of the target, in the training rows and in the hidden answers.
+
+    Where rows follow time, their order is public knowledge and only the other cues count; where rows belong to
+    entities, only the order within an entity does.
+    """
+    found: list[tuple[str, Association]] = []
+    n_tests = 0
+    for part, frame, views in (
+        ("train.csv", context.train, context.train_views),
+        ("test.csv", context.test, context.answer_views),
+    ):
+        orders, cues = _cues(context, frame)
+        blocks = _blocks(context, frame)
+        if context.spec.dna.time_ordered:
+            results = [strongest_correlation(cues, views, blocks)]
+        else:
+            results = [
+                strongest_correlation({**cues, **orders}, views, blocks),
+                strongest_neighbours(orders, views, blocks),
+            ]
+        found += [(part, result) for result in results]
+        n_tests += sum(result.n_tests for result in results)
+    part, worst = min(found, key=lambda pair: pair[1].p_value)
+    corrected = Association(worst.cue, worst.view, worst.p_value, n_tests).corrected
+    message = f"in {part}, the {worst.cue} tells {worst.view!r}" if corrected < FALSE_ALARM_RATE else ""
+    return Finding(not message, message, corrected, FALSE_ALARM_RATE)
+
+
+def _cues(context: GateContext, frame: pd.DataFrame) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
+    """Returns the orders of the rows, and the numbers that are no order."""
+    rows = np.arange(len(frame), dtype=float)
+    orders = {"row order": rows}
+    cues = {f"row number modulo {modulus}": np.mod(rows, modulus) for modulus in (2, 3)}
+    for name in [context.spec.id_column, *context.media_columns]:
+        names = [re.split(r"[/\\]", cell)[-1] for cell in frame[name]]
+        orders[f"order of {name}"] = natural_rank(names)
+        cues.update(name_cues(name, names))
+        if name in context.media_columns:
+            folders = [cell.rpartition("/")[0] for cell in frame[name]]
+            cues.update(name_cues(f"folder of {name}", folders))
+            cues.update(_file_cues(context, name, frame))
+    return orders, cues
+
+
+def _file_cues(context: GateContext, name: str, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    stats = [context.media[cell].stat() if cell in context.media else None for cell in frame[name]]
+    times = np.array([float(stat.st_mtime_ns) if stat else 0.0 for stat in stats])
+    cues = {f"modification time of {name}": times}
+    if all(cell.lower().endswith(_PICTURES) for cell in frame[name]):
+        cues[f"file size of {name}"] = np.array([float(stat.st_size) if stat else 0.0 for stat in stats])
+    return cues
+
+
+def _blocks(context: GateContext, frame: pd.DataFrame) -> np.ndarray | None:
+    if not context.group_columns:
+        return None
+    blocks: np.ndarray = frame.groupby(context.group_columns[:1]).ngroup().to_numpy()
+    return blocks
+
+
+CHECK = Check("order_leaks", run)

@@ -1,0 +1,443 @@
+"""The independent solver: what a careful engineer does first, with no knowledge of the rule.
+
+The gate sends this file's source into the sandbox, where it runs as a script: it reads ``./input`` and writes
+``./submission.csv``. It knows no more than the description says. It is no part of the package's interface.
+"""
+
+import json
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from lightgbm import LGBMClassifier, LGBMRegressor
+from PIL import Image
+from scipy.stats import spearmanr
+from sklearn import metrics
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+Matrix = np.ndarray
+INPUT = Path("input")
+N_FOLDS = 3
+MOST_LEVELS = 25
+MOST_CROSSED = 6
+SIDE = 16
+LABELLED = ("label", "probability", "ranked_labels", "label_set")
+THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6)
+
+
+# --- features -----------------------------------------------------------------------------------------------------
+
+
+def build_features(train: pd.DataFrame, test: pd.DataFrame) -> tuple[Matrix, Matrix]:
+    """Returns numbers for both tables, ``# [n_train, n_features]`` and ``# [n_test, n_features]``."""
+    both = pd.concat([train, test], ignore_index=True)
+    n = len(train)
+    blocks: list[Matrix] = []
+    plain: list[Matrix] = []
+    for name in both.columns:
+        made, is_number = column_features(both[name], n)
+        blocks += made
+        plain += made[:1] if is_number else []
+    blocks += crossed(plain[:MOST_CROSSED])
+    features = np.column_stack(blocks) if blocks else np.zeros((len(both), 1))
+    features = features[:, np.ptp(features[:n], axis=0) > 0] if n else features
+    return features[:n], features[n:]
+
+
+def column_features(cells: pd.Series, n_train: int) -> tuple[list[Matrix], bool]:
+    """Returns feature blocks of one column, and whether it holds numbers."""
+    numbers = pd.to_numeric(cells, errors="coerce")
+    known = cells.notna()
+    if known.any() and numbers.notna().sum() >= 0.99 * known.sum():
+        filled = np.asarray(numbers.fillna(numbers.median()), dtype=float)
+        made = [filled]
+        if filled.min() >= 0 and filled.max() > 20 * (np.median(filled) + 1e-9):
+            made.append(np.log1p(filled))
+        if not known.all():
+            made.append(np.asarray(known, dtype=float))
+        if 2 < numbers.nunique() <= 12:
+            made += indicators(numbers.astype(str))
+        return made, True
+    text = cells.fillna("").astype(str)
+    sample = text[text != ""].head(40)
+    if sample.map(lambda cell: (INPUT / cell).is_file() if len(cell) < 200 and "\x00" not in cell else False).all():
+        return media_features(text, n_train), False
+    if sample.str.match(r"\d{4}-\d\d-\d\d|\d\d/\d\d/\d{4}").all():
+        return date_features(text), False
+    if text.nunique() <= MOST_LEVELS:
+        return indicators(text), False
+    if sample.str.count(" ").mean() >= 2:
+        return text_features(text, n_train), False
+    return code_features(text), False
+
+
+def indicators(cells: pd.Series) -> list[Matrix]:
+    """Returns one column a level, the commonest levels first."""
+    return [np.asarray(cells == level, dtype=float) for level in cells.value_counts().index[:MOST_LEVELS]]
+
+
+def date_features(cells: pd.Series) -> list[Matrix]:
+    """Returns parts of dates, and sine and cosine of the cyclic ones."""
+    times = pd.to_datetime(cells, errors="coerce", format="mixed")
+    times = times.fillna(times.min())
+    made = [np.asarray((times - times.min()).dt.total_seconds(), dtype=float)]
+    for part, period in (("hour", 24), ("dayofweek", 7), ("month", 12), ("day", 31), ("dayofyear", 365.25)):
+        values = np.asarray(getattr(times.dt, part), dtype=float)
+        made += [values, np.sin(2 * np.pi * values / period), np.cos(2 * np.pi * values / period)]
+    made += [np.asarray(times.dt.dayofweek == day, dtype=float) for day in range(7)]
+    return made
+
+
+def text_features(cells: pd.Series, n_train: int) -> list[Matrix]:
+    """Returns tf-idf of words and word pairs, and lengths."""
+    tfidf = TfidfVectorizer(ngram_range=(1, 2), min_df=3, max_features=300, use_idf=False, norm=None)
+    tfidf.fit(cells[:n_train])
+    words = np.asarray(tfidf.transform(cells).todense())
+    return [words, np.asarray(cells.str.len(), dtype=float), np.asarray(cells.str.count(" "), dtype=float)]
+
+
+def code_features(cells: pd.Series) -> list[Matrix]:
+    """Returns the runs of letters and digits of codes, each as a number or as indicators."""
+    parts = cells.map(lambda cell: re.findall(r"[A-Za-z]+|\d+", cell))
+    made = [np.asarray(cells.str.len(), dtype=float)]
+    for at in range(min(5, int(parts.str.len().max() or 0))):
+        run = parts.map(lambda found, at=at: found[at] if at < len(found) else "")
+        numbers = pd.to_numeric(run, errors="coerce")
+        if numbers.notna().mean() > 0.9:
+            values = np.asarray(numbers.fillna(0), dtype=float)
+            made += [values, np.mod(values, 2), np.mod(values, 10)]
+        elif run.nunique() <= MOST_LEVELS:
+            made += indicators(run)
+        else:
+            made += indicators(run.str[:1])
+    return made
+
+
+def media_features(cells: pd.Series, n_train: int) -> list[Matrix]:
+    """Returns coarse pixels and textures of pictures, or spectra of sounds."""
+    vectors = [file_vector(INPUT / cell) for cell in cells]
+    width = max(len(vector) for vector in vectors)
+    raw = np.array([np.pad(vector, (0, width - len(vector))) for vector in vectors])
+    n_parts = min(24, n_train - 1, width)
+    if width <= 2 * n_parts:
+        return [raw]
+    scaled = (raw - raw[:n_train].mean(axis=0)) / (raw[:n_train].std(axis=0) + 1e-9)
+    return [PCA(n_parts, random_state=0).fit(scaled[:n_train]).transform(scaled), raw[:, -SUMMARY:]]
+
+
+SUMMARY = 12
+
+
+def file_vector(path: Path) -> Matrix:
+    """Returns one file as numbers; the last ``SUMMARY`` of them sum the file up."""
+    if path.suffix.lower() == ".wav":
+        return sound_vector(path)
+    if path.suffix.lower() in (".png", ".jpg", ".jpeg", ".bmp"):
+        with Image.open(path) as picture:
+            grey = np.asarray(picture.convert("L").resize((SIDE, SIDE)), dtype=float) / 255
+        return np.concatenate([grey.ravel(), surface_summary(grey)])
+    text = path.read_bytes()[:20000]
+    counts = np.bincount(np.frombuffer(text, dtype=np.uint8), minlength=128)[32:127].astype(float)
+    return np.concatenate([counts / max(1, len(text)), np.zeros(SUMMARY - 1), [float(len(text))]])
+
+
+def sound_vector(path: Path) -> Matrix:
+    """Returns the log energies of 32 bands, and a summary."""
+    import wave
+
+    with wave.open(str(path), "rb") as sound:
+        kind = {1: np.uint8, 2: np.int16, 4: np.int32}[sound.getsampwidth()]
+        signal = np.frombuffer(sound.readframes(sound.getnframes()), dtype=kind).astype(float)
+    power = np.abs(np.fft.rfft(signal - signal.mean())) ** 2
+    bands = np.log1p([band.mean() if len(band) else 0.0 for band in np.array_split(power, 32)])
+    quarters = [part.std() for part in np.array_split(signal, 8)]
+    crossings = float(np.mean(np.diff(np.sign(signal)) != 0))
+    return np.concatenate([bands, quarters, [signal.std(), signal.mean(), crossings, float(power.argmax())]])
+
+
+def surface_summary(grey: Matrix) -> Matrix:
+    """Returns brightness, contrast, gradients both ways, quarters and the centre against the rim."""
+    across, down = np.abs(np.diff(grey, axis=1)).mean(), np.abs(np.diff(grey, axis=0)).mean()
+    half = SIDE // 2
+    quarters = [grey[r : r + half, c : c + half].mean() for r in (0, half) for c in (0, half)]
+    centre = grey[SIDE // 4 : -SIDE // 4, SIDE // 4 : -SIDE // 4].mean()
+    dark = float((grey < grey.mean() - grey.std()).mean())
+    bright = float((grey > grey.mean() + grey.std()).mean())
+    return np.array(
+        [grey.mean(), grey.std(), across, down, across - down, *quarters, centre - grey.mean(), dark, bright]
+    )
+
+
+def crossed(columns: list[Matrix]) -> list[Matrix]:
+    """Returns products and ratios of pairs of number columns."""
+    made = []
+    for at, first in enumerate(columns):
+        for second in columns[at + 1 :]:
+            made.append((first - first.mean()) * (second - second.mean()))
+            if min(first.min(), second.min()) > 0:
+                made.append(np.log(first) - np.log(second))
+    return made
+
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+def class_models(n_classes: int) -> list[Any]:
+    """Returns classifiers to choose from."""
+    found = [make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=300)) for c in (0.003, 0.03, 0.3)]
+    if n_classes <= 8:
+        found.append(LGBMClassifier(**boosting()))
+    return found
+
+
+def value_models() -> list[Any]:
+    """Returns regressors to choose from."""
+    return [make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 4, 8))), LGBMRegressor(**boosting())]
+
+
+def boosting() -> dict[str, Any]:
+    """Returns settings for a hundred rows."""
+    return {
+        "n_estimators": 60, "learning_rate": 0.08, "num_leaves": 7, "min_child_samples": 8, "colsample_bytree": 0.5,
+        "subsample": 0.8, "subsample_freq": 1, "n_jobs": 1, "verbosity": -1, "random_state": 0, "deterministic": True,
+    }  # fmt: skip
+
+
+def probabilities(model: Any, features: Matrix, n_classes: int) -> Matrix:
+    """Returns one column a class, also for classes that the model has not seen."""
+    full = np.full((len(features), n_classes), 1e-4)
+    full[:, model.classes_.astype(int)] = model.predict_proba(features)
+    return np.asarray(full / full.sum(axis=1, keepdims=True))
+
+
+def predict_classes(x: Matrix, codes: Matrix, fresh: Matrix, n_classes: int, score: Any) -> tuple[Matrix, Matrix]:
+    """Returns held-out probabilities of the training rows and those of fresh rows, by the best of the models."""
+    if len(np.unique(codes)) < 2:
+        rows = np.eye(n_classes)[int(codes[0])]
+        return np.tile(rows, (len(x), 1)), np.tile(rows, (len(fresh), 1))
+    everything = []
+    for model in class_models(n_classes):
+        held = np.zeros((len(x), n_classes))
+        for fitted, out in folds(len(x)):
+            if len(np.unique(codes[fitted])) < 2:
+                held[out] = np.bincount(codes[fitted], minlength=n_classes) / len(fitted)
+                continue
+            held[out] = probabilities(model.fit(x[fitted], codes[fitted]), x[out], n_classes)
+        everything.append((held, probabilities(model.fit(x, codes), fresh, n_classes)))
+    return best_or_blend(everything, score)
+
+
+def predict_values(x: Matrix, y: Matrix, fresh: Matrix, score: Any) -> tuple[Matrix, Matrix]:
+    """Returns held-out values of the training rows and those of fresh rows, by the best of the models."""
+    everything = []
+    for model in value_models():
+        held = np.zeros(len(x))
+        for fitted, out in folds(len(x)):
+            held[out] = model.fit(x[fitted], y[fitted]).predict(x[out])
+        everything.append((held, np.asarray(model.fit(x, y).predict(fresh))))
+    low, high = y.min() - 0.1 * np.ptp(y), y.max() + 0.1 * np.ptp(y)
+    return best_or_blend([(held.clip(low, high), predicted.clip(low, high)) for held, predicted in everything], score)
+
+
+def best_or_blend(pairs: list[tuple[Matrix, Matrix]], score: Any) -> tuple[Matrix, Matrix]:
+    """Returns the pair with the best held-out score, or the mean of the two best."""
+    pairs = sorted(pairs, key=lambda pair: -score(pair[0]))
+    if len(pairs) == 1:
+        return pairs[0]
+    (held, predicted), (other_held, other_predicted) = pairs[:2]
+    blend = ((held + other_held) / 2, (predicted + other_predicted) / 2)
+    return max((pairs[0], blend), key=lambda pair: score(pair[0]))
+
+
+def folds(n: int) -> Any:
+    """Returns the same folds each time."""
+    return KFold(N_FOLDS, shuffle=True, random_state=0).split(np.zeros(n))
+
+
+# --- the metric, as far as choosing goes --------------------------------------------------------------------------
+
+
+def class_score(metric: str, codes: Matrix) -> Any:
+    """Returns a function of probabilities; more is better."""
+
+    def score(chances: Matrix) -> float:
+        picked = chances.argmax(axis=1)
+        if metric in ("accuracy", "balanced_accuracy") or "f1" in metric or "mcc" in metric or "matthews" in metric:
+            return float(metrics.accuracy_score(codes, picked)) - 1e-3 * log_loss(chances, codes)
+        if "qwk" in metric or "kappa" in metric:
+            return float(metrics.cohen_kappa_score(codes, picked, weights="quadratic"))
+        if "auc" in metric and chances.shape[1] == 2 and len(np.unique(codes)) == 2:
+            return float(metrics.roc_auc_score(codes, chances[:, 1]))
+        return -log_loss(chances, codes)
+
+    return score
+
+
+def log_loss(chances: Matrix, codes: Matrix) -> float:
+    """Returns the mean negative log probability."""
+    return float(-np.log(np.clip(chances[np.arange(len(codes)), codes], 1e-6, 1)).mean())
+
+
+def value_score(metric: str, y: Matrix) -> Any:
+    """Returns a function of predicted values; more is better."""
+
+    def score(predicted: Matrix) -> float:
+        if "spearman" in metric or "pearson" in metric:
+            return float(np.nan_to_num(spearmanr(y, predicted).statistic))
+        if "mae" in metric or "absolute" in metric:
+            return -float(np.abs(y - predicted).mean())
+        return -float(((y - predicted) ** 2).mean())
+
+    return score
+
+
+def best_threshold(metric: str, truth: Matrix, chances: Matrix) -> float:
+    """Returns the cut of the positive class that is best on held-out rows."""
+
+    def value(cut: float) -> float:
+        picked = (chances >= cut).astype(int)
+        if "f1" in metric:
+            return float(
+                metrics.f1_score(truth, picked, average="binary" if "macro" not in metric else "macro", zero_division=0)
+            )
+        if "mcc" in metric or "matthews" in metric:
+            return float(metrics.matthews_corrcoef(truth, picked))
+        return float(metrics.accuracy_score(truth, picked)) - 1e-3 * abs(cut - 0.5)
+
+    return max(THRESHOLDS, key=value)
+
+
+# --- one way of answering for each kind of prediction -------------------------------------------------------------
+
+
+def answer(task: dict[str, Any], train: pd.DataFrame, x: Matrix, fresh: Matrix, sample: pd.DataFrame) -> pd.DataFrame:
+    """Fills the sample submission."""
+    kind, columns = task["kind"], task["columns"]
+    known = [name for name in columns if name in train.columns]
+    filled = sample.copy()
+    if kind == "values":
+        filled = fill_values(task["metric"], columns, train, x, fresh, filled)
+        filled[columns] = filled[columns].clip(task["low"], task["high"])
+        return filled
+    if kind == "label_probabilities" or (
+        kind == "class_probabilities" and known == columns and is_soft(train[columns])
+    ):
+        shares = np.column_stack([one_share(train[name], x, fresh) for name in columns])
+        filled[columns] = shares / shares.sum(axis=1, keepdims=True) if kind == "class_probabilities" else shares
+        return filled
+    if kind == "label_set":
+        return fill_sets(task, train, x, fresh, filled)
+    return fill_labels(task, train, x, fresh, filled)
+
+
+def fill_labels(
+    task: dict[str, Any], train: pd.DataFrame, x: Matrix, fresh: Matrix, filled: pd.DataFrame
+) -> pd.DataFrame:
+    """Predicts the one label of each row and writes it as the task wants it."""
+    kind, columns, metric = task["kind"], task["columns"], task["metric"]
+    labels: list[str] = columns if kind == "class_probabilities" else task["labels"] or ["0", "1"]
+    codes = label_codes(task, train, labels)
+    held, chances = predict_classes(x, codes, fresh, len(labels), class_score(metric, codes))
+    if kind == "class_probabilities":
+        filled[columns] = chances
+    elif kind == "probability":
+        filled[columns[0]] = chances[:, -1].round(6)
+    elif kind == "ranked_labels":
+        order = np.argsort(-chances, axis=1, kind="stable")[:, : task["max_items"] or 5]
+        filled[columns[0]] = [" ".join(labels[at] for at in row) for row in order]
+    elif len(labels) == 2:
+        cut = best_threshold(metric, (codes == 1).astype(int), held[:, 1])
+        filled[columns[0]] = np.where(chances[:, 1] >= cut, labels[1], labels[0])
+    else:
+        filled[columns[0]] = [labels[at] for at in chances.argmax(axis=1)]
+    return filled
+
+
+def label_codes(task: dict[str, Any], train: pd.DataFrame, labels: list[str]) -> Matrix:
+    """Returns the position of each training row's label ``# [n_train]``."""
+    columns = task["columns"]
+    if len(columns) > 1 and set(columns) <= set(train.columns):
+        return np.asarray(train[columns].to_numpy(dtype=float).argmax(axis=1))
+    own = train[columns[0] if columns[0] in train.columns else task["train_targets"][0]].astype(str)
+    return np.array([place(cell.split()[0] if task["kind"] == "ranked_labels" else cell, labels) for cell in own])
+
+
+def place(cell: str, labels: list[str]) -> int:
+    """Returns the position of a label; 1.0 stands for 1."""
+    if cell in labels:
+        return labels.index(cell)
+    return next((at for at, label in enumerate(labels) if float(label) == float(cell)), 0)
+
+
+def is_soft(frame: pd.DataFrame) -> bool:
+    """Tells shares from indicators."""
+    return bool(((frame > 0) & (frame < 1)).any().any())
+
+
+def one_share(target: pd.Series, x: Matrix, fresh: Matrix) -> Matrix:
+    """Returns chances of an indicator, or values of a share, between 0 and 1."""
+    y = target.to_numpy(dtype=float)
+    if is_soft(target.to_frame()):
+        return predict_values(x, y, fresh, value_score("rmse", y))[1].clip(0.001, 0.999)
+    codes = y.astype(int)
+    return predict_classes(x, codes, fresh, 2, class_score("log_loss", codes))[1][:, 1]
+
+
+def fill_values(
+    metric: str, columns: list[str], train: pd.DataFrame, x: Matrix, fresh: Matrix, filled: pd.DataFrame
+) -> pd.DataFrame:
+    """Predicts each column by itself; a column without training values gets the usual error of the first."""
+    error = 1.0
+    for name in columns:
+        if name not in train.columns:
+            filled[name] = error
+            continue
+        y = train[name].to_numpy(dtype=float)
+        is_log = bool("log" in metric and "laplace" not in metric and y.min() >= 0)
+        goal = np.log1p(y) if is_log else y
+        held, predicted = predict_values(x, goal, fresh, value_score(metric, goal))
+        error = float(np.abs(held - goal).mean() * 1.4)
+        filled[name] = np.maximum(np.expm1(predicted), 0) if is_log else predicted
+    return filled
+
+
+def fill_sets(
+    task: dict[str, Any], train: pd.DataFrame, x: Matrix, fresh: Matrix, filled: pd.DataFrame
+) -> pd.DataFrame:
+    """Predicts each label by itself and writes those that are likely enough."""
+    labels, name = task["labels"], task["columns"][0]
+    own = [set(str(cell).split()) for cell in train[name].fillna("")]
+    chances = []
+    for label in labels:
+        codes = np.array([int(label in cell) for cell in own])
+        chances.append(predict_classes(x, codes, fresh, 2, class_score("log_loss", codes))[1][:, 1])
+    picked = np.transpose(chances) >= 0.35
+    filled[name] = [" ".join(label for label, is_in in zip(labels, row, strict=True) if is_in) for row in picked]
+    return filled
+
+
+def main(task: dict[str, Any]) -> None:
+    """Reads, learns, predicts, writes."""
+    warnings.simplefilter("ignore")
+    as_text = dict.fromkeys([task["id_column"], *(task["columns"] if task["kind"] in LABELLED else [])], str)
+    train, test, sample = (
+        pd.read_csv(INPUT / f"{name}.csv", dtype={**as_text}) for name in ("train", "test", "sample_submission")
+    )
+    sample = sample.set_index(task["id_column"]).loc[test[task["id_column"]]]
+    inputs = [name for name in test.columns if name != task["id_column"]]
+    x, fresh = build_features(train[inputs], test[inputs])
+    task["train_targets"] = [name for name in train.columns if name not in test.columns]
+    answer(task, train, x, fresh, sample.reset_index()).to_csv("submission.csv", index=False)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]) if len(sys.argv) > 1 else TASK)  # type: ignore[name-defined]  # noqa: F821
