@@ -8,6 +8,8 @@ import typer
 from sandmle.cli.output import JsonOption, console, error_console, print_json
 from sandmle.errors import ConfigError
 
+_WIDTH_OFF_TERMINAL = 200
+
 
 def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN..", help="Run directories made by `sandmle rollout`.")],
@@ -37,7 +39,8 @@ def command(
     if as_json:
         print_json(report)
     else:
-        console().print(render_table(report))
+        screen = console()
+        screen.print(render_table(report), width=None if screen.is_terminal else _WIDTH_OFF_TERMINAL)
     for problem in report.problems if as_json else ():
         error_console().print(f"sandmle: left out: {problem}", markup=False, soft_wrap=True)
     for path in (markdown, html):

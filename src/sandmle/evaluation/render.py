@@ -166,7 +166,7 @@ def _task_cells(task: TaskReport, policies: Sequence[PolicyReport]) -> list[str]
 
 
 def _rich_table(header: Sequence[str], *, n_text_columns: int = 1) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for index, name in enumerate(header):
         is_text = index < n_text_columns and name != "#"
         table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text)

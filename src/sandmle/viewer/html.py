@@ -52,10 +52,12 @@ def write_html(
     scratch = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_bytes(html.encode("utf-8", "replace"))
-        scratch.replace(out)
+        try:
+            scratch.write_bytes(html.encode("utf-8", "replace"))
+            scratch.replace(out)
+        finally:
+            scratch.unlink(missing_ok=True)
     except OSError as error:
-        scratch.unlink(missing_ok=True)
         raise ConfigError(f"cannot write {out}: {error.strerror}; choose another file") from error
     return out
 

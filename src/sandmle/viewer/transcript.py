@@ -15,7 +15,7 @@ _MARKUP_LINE = re.compile(
     r"^[ \t]*(?:(?:</?(?:think|tool_call|code)>[ \t]*)+|`{3,}[ \t]*(?:python3?|py)?|~{3,}|python3?)[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_THINK_TAG = re.compile(r"</?think>[ \t]*\n?")
+_THINK_TAG = re.compile(r"\n?</?think>[ \t]*\n?")
 _ACTIONS = {
     ActionKind.SCORE: re.compile(r"<tool_call>.*?(?:</tool_call>|\Z)|^[ \t]*SCORE[ \t]*$", re.DOTALL | re.MULTILINE),
     ActionKind.FINISH: re.compile(r"<answer>.*?(?:</answer>|\Z)|^[ \t]*SUBMIT[ \t]*$", re.DOTALL | re.MULTILINE),
@@ -103,4 +103,4 @@ def _thought(step: StepRecord) -> str:
         *_, last = [None, *_ACTIONS[step.action].finditer(reply)]
         if last is not None:
             reply = reply[: last.start()] + reply[last.end() :]
-    return _THINK_TAG.sub("", reply).strip()
+    return _THINK_TAG.sub("\n", reply).strip()
