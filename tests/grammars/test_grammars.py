@@ -43,7 +43,8 @@ def run_of(grammar: Grammar, reply: str, finish: FinishReason = STOP) -> str:
 @pytest.mark.parametrize("mark", ["```", "```python", "</code>", "</code>\n</tool_call>"])
 @pytest.mark.parametrize("quote", ['"""', "'''"])
 def test_p01_inner_closing_mark_in_a_string_does_not_end_the_code(grammar: Grammar, mark: str, quote: str) -> None:
-    code = f"readme = {quote}\nUse it so:\n{mark}\nx = 1\n{mark.replace('python', '')}\nas said\n{quote}\nprint(len(readme))"
+    closing = mark.replace("python", "")
+    code = f"readme = {quote}\nUse it so:\n{mark}\nx = 1\n{closing}\nas said\n{quote}\nprint(len(readme))"
     ast.parse(code)
     reply = thought(grammar, "write a readme") + block(grammar, code)
     assert run_of(grammar, reply) == code

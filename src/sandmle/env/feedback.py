@@ -48,7 +48,8 @@ class SubmissionView:
         """Returns the state after a script, whatever way the script ended (case G41)."""
         found = next((file for file in result.files if file.name == name), None)
         if found is None or found.data is None:
-            return SubmissionView(self.data, is_there=False, reason="" if found is None else found.reason)
+            reason = "" if found is None or found.reason == "missing" else found.reason
+            return SubmissionView(self.data, is_there=False, reason=reason)
         return SubmissionView(found.data, is_there=True)
 
 
