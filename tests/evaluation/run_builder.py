@@ -131,7 +131,7 @@ def write_run(
         attempts = max((each.attempt for each in trajectories), default=0) + 1
     folder.mkdir(parents=True, exist_ok=True)
     hashes = dict(tasks) if isinstance(tasks, Mapping) else {task: hash_of(task) for task in task_ids}
-    plan = {"tasks": hashes, "policies": names, "attempts": attempts}
+    plan = {"tasks": sorted(hashes), "task_hashes": hashes, "policies": names, "attempts": attempts}
     (folder / "run.json").write_text(json.dumps({**plan, **config}))
     (folder / "trajectories.jsonl").write_text("".join(each.to_json() + "\n" for each in trajectories))
     return folder

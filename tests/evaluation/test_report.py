@@ -226,7 +226,7 @@ def test_a_repeated_episode_counts_once(tmp_path: Path) -> None:
     report = build_report([run])
     assert report.policies[0].n_planned == 1
     assert report.tasks[0].cells[0].best_medal is Medal.GOLD
-    assert any("more than once" in note for note in report.notes)
+    assert any("1 older records" in note for note in report.notes)
 
 
 def test_a_run_before_its_first_episode(tmp_path: Path) -> None:

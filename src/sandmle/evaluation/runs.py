@@ -10,9 +10,7 @@ from pydantic_core import from_json
 
 from sandmle.errors import ConfigError
 from sandmle.records import ExecStatus, GradeReport, Medal, Trajectory, TrajectoryStatus, Usage
-
-CONFIG_FILE = "run.json"
-TRAJECTORIES_FILE = "trajectories.jsonl"
+from sandmle.rollouts.run_dir import CONFIG_FILE, TRAJECTORIES_FILE
 
 
 @dataclass(frozen=True)
@@ -99,16 +97,15 @@ def read_run(path: Path, label: str | None = None) -> Run:
     """
     config = _read_config(path)
     run = Run(label=label or path.resolve().name, path=path, config=config)
+    n_replaced = 0
     for episode in _read_episodes(run):
         key = (episode.policy, episode.task_id, episode.attempt)
-        if key in run.episodes:
-            run.notes.append(
-                f"{path / TRAJECTORIES_FILE}: attempt {episode.attempt} of {episode.policy} at {episode.task_id} "
-                "is there more than once; the last one counts"
-            )
+        n_replaced += key in run.episodes
         run.episodes[key] = episode
         if episode.task_hash:
             run.task_hashes.setdefault(episode.task_id, episode.task_hash)
+    if n_replaced:
+        run.notes.append(f"{path / TRAJECTORIES_FILE}: {n_replaced} older records of repeated episodes do not count")
     _fill_plan(run)
     return run
 
@@ -144,14 +141,14 @@ def _read_episodes(run: Run) -> Iterator[Episode]:
     with file:
         for number, line in enumerate(file, start=1):
             start, offset = offset, offset + len(line)
+            if not line.endswith(b"\n"):
+                run.notes.append(f"{file_path}, line {number}: torn, since the run was killed or is still writing")
+                return
             if not line.strip():
                 continue
             try:
                 yield _episode(Trajectory.model_validate_json(line), start)
             except ValidationError as error:
-                if not line.endswith(b"\n"):
-                    run.notes.append(f"{file_path}, line {number}: torn, since the run was killed or is still writing")
-                    continue
                 first = error.errors(include_input=False, include_url=False)[0]
                 where = ".".join(str(part) for part in first["loc"])
                 run.problems.append(f"{file_path}, line {number}: {where + ': ' if where else ''}{first['msg']}")
@@ -186,10 +183,10 @@ def _episode(trajectory: Trajectory, offset: int) -> Episode:
 
 def _fill_plan(run: Run) -> None:
     """Adds what the configuration planned, then what is there beyond it."""
-    tasks = _planned_tasks(run.config.get("tasks"))
-    policies = _planned_policies(run.config.get("policies"))
-    attempts = run.config.get("attempts")
-    run.task_hashes.update({task: value for task, value in tasks.items() if value})
+    tasks, policies = _names(run.config.get("tasks")), _names(run.config.get("policies"))
+    attempts, hashes = run.config.get("attempts"), run.config.get("task_hashes")
+    if isinstance(hashes, dict):
+        run.task_hashes.update({str(task): str(task_hash) for task, task_hash in hashes.items()})
     if tasks and policies and isinstance(attempts, int):
         for policy in policies:
             run.planned[policy] = [(task, attempt) for task in tasks for attempt in range(attempts)]
@@ -200,21 +197,5 @@ def _fill_plan(run: Run) -> None:
         run.planned.setdefault(policy, []).append((task_id, attempt))
 
 
-def _planned_tasks(value: Any) -> dict[str, str]:
-    """Returns hashes by task id from a mapping, or from a list of ids or of objects."""
-    if isinstance(value, dict):
-        return {str(task): str(task_hash) for task, task_hash in value.items()}
-    if not isinstance(value, list):
-        return {}
-    return {
-        str(item.get("task_id")) if isinstance(item, dict) else str(item): str(item.get("task_hash", ""))
-        if isinstance(item, dict)
-        else ""
-        for item in value
-    }
-
-
-def _planned_policies(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        return []
-    return [str(item.get("name")) if isinstance(item, dict) else str(item) for item in value]
+def _names(value: Any) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

@@ -116,7 +116,7 @@ def build_page(runs: Sequence[Run], report: RunReport, tasks_dir: Path | None) -
     sources.sort(key=lambda each: (each[1].task_id, rank[each[0].label, each[1].policy], each[1].attempt))
     return Page(
         title=clean_line(", ".join(run.label for run in runs)),
-        summary=_summary(report),
+        summary=_summary(report, runs),
         report=report,
         several_runs=several,
         tiles=_tiles(report),
@@ -184,7 +184,7 @@ def _metric(report: TaskReport) -> str:
     return f"{clean_line(report.metric)}, {better} is better; {thresholds} ({report.thresholds.preset} thresholds)"
 
 
-def _summary(report: RunReport) -> str:
+def _summary(report: RunReport, runs: Sequence[Run]) -> str:
     def common(name: str) -> str:
         return ", ".join(sorted({getattr(row, name) for row in report.policies} - {""})) or "unknown"
 
@@ -200,8 +200,19 @@ def _summary(report: RunReport) -> str:
     return clean_line(
         f"{plural(n_policies, 'policy')} at {plural(n_tasks, 'task')}, {repeats} each. "
         f"Scaffold: {common('scaffold')}; grammar: {common('grammar')}; "
-        f"feedback: {common('feedback')}; reward preset: {common('reward_preset')}."
+        f"feedback: {common('feedback')}; reward preset: {common('reward_preset')}.{_rules(runs)}"
     )
+
+
+def _rules(runs: Sequence[Run]) -> str:
+    """Says what an episode was allowed, if the runs name it and agree."""
+    rules = [run.config.get("episode") for run in runs]
+    first = rules[0]
+    if not isinstance(first, dict) or any(each != first for each in rules):
+        return ""
+    turns, seconds = first.get("max_turns"), first.get("step_wall_s")
+    known = isinstance(turns, int) and isinstance(seconds, int | float)
+    return f" At most {turns} turns an episode and {seconds:g} s a code execution." if known else ""
 
 
 def _tiles(report: RunReport) -> tuple[Tile, ...]:

@@ -1,0 +1,66 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sandmle.cli.main import app
+from sandmle.errors import ConfigError
+from sandmle.evaluation.schema import RunReport
+from tests.evaluation.run_builder import episode, write_run
+
+
+def _run(folder: Path) -> Path:
+    return write_run(folder, [episode(f"t{task}", "p", 0, 0.9) for task in range(3)])
+
+
+def test_report_prints_a_table_and_writes_files(tmp_path: Path) -> None:
+    markdown, html = tmp_path / "out" / "report.md", tmp_path / "out" / "report.html"
+    result = CliRunner().invoke(
+        app, ["report", str(_run(tmp_path / "run")), "--markdown", str(markdown), "--html", str(html)]
+    )
+    assert result.exit_code == 0, result.output
+    assert "3/3" in result.stdout
+    assert markdown.read_text().startswith("# Report")
+    assert html.read_text().startswith("<!doctype html>")
+    assert f"wrote {html}" in result.stderr
+
+
+def test_report_json_is_the_record(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["report", str(_run(tmp_path / "run")), "--json"])
+    assert result.exit_code == 0
+    assert RunReport.model_validate(json.loads(result.stdout)).policies[0].n_finished == 3
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_report_names_what_it_left_out_and_goes_on(tmp_path: Path, options: list[str]) -> None:
+    broken, good = _run(tmp_path / "broken"), _run(tmp_path / "good")
+    with (broken / "trajectories.jsonl").open("a") as file:
+        file.write('{"half": \n')
+    result = CliRunner().invoke(app, ["report", str(broken), str(good), str(tmp_path / "absent"), *options])
+    assert result.exit_code == 1
+    output = result.stdout + result.stderr
+    assert f"{broken / 'trajectories.jsonl'}, line 4" in output
+    assert f"no folder {tmp_path / 'absent'}" in output
+    assert "good" in output
+
+
+def test_report_without_any_run_is_the_users_mistake(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "absent")])
+    assert isinstance(result.exception, ConfigError)
+    result = CliRunner().invoke(app, ["report", str(_run(tmp_path / "run")), "--markdown", str(tmp_path)])
+    assert isinstance(result.exception, ConfigError)
+    assert "cannot write" in str(result.exception)
+
+
+def test_view_writes_the_page_and_prints_its_path(tmp_path: Path) -> None:
+    run = _run(tmp_path / "run")
+    result = CliRunner().invoke(app, ["view", str(run)])
+    assert result.exit_code == 0
+    assert Path(result.stdout.strip()) == run / "report.html"
+    assert (run / "report.html").is_file()
+    result = CliRunner().invoke(app, ["view", str(run), "--out", str(tmp_path / "x.html"), "--json"])
+    assert json.loads(result.stdout)["path"] == str(tmp_path / "x.html")
+    result = CliRunner().invoke(app, ["view", str(tmp_path / "absent")])
+    assert isinstance(result.exception, ConfigError)
+    assert not (tmp_path / "absent").exists()
