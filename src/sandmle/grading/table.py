@@ -114,6 +114,8 @@ def read_table(data: bytes, caps: Caps = DEFAULT_CAPS) -> Table:
     for index, row in enumerate(rows):
         if len(row) != width:
             raise TableError(f"line {table.line_of(index)} has {len(row)} cells, the header has {width}")
+    if caps.cell_chars < csv.field_size_limit():
+        _check_cells(table, caps)
     return table
 
 
@@ -175,6 +177,14 @@ def _decode(data: bytes, caps: Caps) -> str:
         raise TableError(
             f"line {line} is not UTF-8 text (byte 0x{body[error.start]:02x}); write it as UTF-8"
         ) from error
+
+
+def _check_cells(table: Table, caps: Caps) -> None:
+    for index, row in enumerate(table.rows):
+        longest = max(map(len, row))
+        if longest > caps.cell_chars:
+            where = f"line {table.line_of(index)}"
+            raise TableError(f"{where} has a cell of {longest} characters, more than the {caps.cell_chars} allowed")
 
 
 def _check_header(header: list[str], caps: Caps) -> None:
