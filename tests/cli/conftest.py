@@ -1,0 +1,1 @@
+from tests.episode_fixtures import bundle, grader, sandbox  # noqa: F401
