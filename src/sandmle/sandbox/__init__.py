@@ -1,1 +1,16 @@
-"""sandbox."""
+"""Sandboxes: run hostile code, say what it did, let nothing out."""
+
+from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest, Sandbox
+from sandmle.sandbox.config import BwrapConfig, ForkserverConfig, SandboxConfig, open_backend, open_sandbox
+
+__all__ = [
+    "INPUT_DIR",
+    "BwrapConfig",
+    "Capability",
+    "ExecRequest",
+    "ForkserverConfig",
+    "Sandbox",
+    "SandboxConfig",
+    "open_backend",
+    "open_sandbox",
+]

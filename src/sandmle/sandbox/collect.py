@@ -1,0 +1,111 @@
+"""Takes files out of a workspace after everything in it is dead: regular files only, no link followed, sizes capped."""
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from sandmle.records import CollectedFile
+from sandmle.sandbox.base import INPUT_DIR
+
+SCRIPT_NAME = "main.py"
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHUNK = 1 << 20
+
+
+def collect(folder_fd: int, names: tuple[str, ...], *, max_bytes: int) -> tuple[CollectedFile, ...]:
+    """Reads the named files.
+
+    Args:
+        folder_fd: Descriptor of the workspace.
+        names: Paths relative to the workspace.
+        max_bytes: Larger files are refused.
+    """
+    return tuple(_collect_one(folder_fd, name, max_bytes) for name in names)
+
+
+def copy_back(folder_fd: int, target: Path, *, max_bytes: int) -> None:
+    """Makes a host folder hold exactly the workspace's regular files.
+
+    The script itself, the inputs, links, devices, sockets, pipes, files with a second name and files over the cap stay
+    behind.
+    """
+    for entry in os.scandir(target):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            Path(entry.path).unlink()
+    _copy_folder(folder_fd, target, max_bytes, skip=frozenset({SCRIPT_NAME, INPUT_DIR}))
+
+
+def _collect_one(folder_fd: int, name: str, max_bytes: int) -> CollectedFile:
+    try:
+        fd = _open_below(folder_fd, name)
+    except FileNotFoundError:
+        return CollectedFile(name=name, reason="missing")
+    except OSError as error:
+        return CollectedFile(name=name, reason=f"not a plain file ({error.strerror})")
+    try:
+        problem = _problem(os.fstat(fd), max_bytes)
+        if problem:
+            return CollectedFile(name=name, reason=problem)
+        return CollectedFile(name=name, data=_read(fd, max_bytes))
+    finally:
+        os.close(fd)
+
+
+def _open_below(folder_fd: int, name: str) -> int:
+    *folders, last = name.split("/")
+    current = os.dup(folder_fd)
+    try:
+        for folder in folders:
+            if folder in ("", ".", ".."):
+                raise FileNotFoundError(name)
+            deeper = os.open(folder, _OPEN | os.O_DIRECTORY, dir_fd=current)
+            os.close(current)
+            current = deeper
+        return os.open(last, _OPEN, dir_fd=current)
+    finally:
+        os.close(current)
+
+
+def _problem(status: os.stat_result, max_bytes: int) -> str:
+    if stat.S_ISDIR(status.st_mode):
+        return "a folder"
+    if not stat.S_ISREG(status.st_mode):
+        return "not a regular file"
+    if status.st_nlink != 1:
+        return "a file with a second name"
+    if status.st_size > max_bytes:
+        return f"larger than {max_bytes} bytes"
+    return ""
+
+
+def _read(fd: int, max_bytes: int) -> bytes:
+    data = bytearray()
+    while len(data) <= max_bytes and (chunk := os.read(fd, _CHUNK)):
+        data += chunk
+    return bytes(data[:max_bytes])
+
+
+def _copy_folder(folder_fd: int, target: Path, max_bytes: int, *, skip: frozenset[str] = frozenset()) -> None:
+    for name in os.listdir(folder_fd):
+        if name in skip:
+            continue
+        # What is not a plain file or folder by now (a link, a pipe) cannot be opened in this way, and stays behind.
+        with suppress(OSError):
+            fd = os.open(name, _OPEN, dir_fd=folder_fd)
+            try:
+                _copy_entry(fd, target / name, max_bytes)
+            finally:
+                os.close(fd)
+
+
+def _copy_entry(fd: int, place: Path, max_bytes: int) -> None:
+    status = os.fstat(fd)
+    if stat.S_ISDIR(status.st_mode):
+        place.mkdir()
+        _copy_folder(fd, place, max_bytes)
+    elif not _problem(status, max_bytes):
+        place.write_bytes(_read(fd, max_bytes))

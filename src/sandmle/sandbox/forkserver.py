@@ -1,0 +1,205 @@
+"""The default backend: a server that has only imported the ML libraries is forked for every execution.
+
+Covers: only the libraries, the inputs and the workspace are visible, all but the workspace read-only; own process,
+network, IPC and host-name namespaces; an unprivileged user without capabilities; Landlock, a system-call filter,
+resource limits; with control groups also memory and the number of processes. Nothing outlives the call.
+Does not cover: kernel exploits, side channels (timing, caches), CPU contention between neighbours.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from sandmle.errors import SandboxError, SandboxUnavailableError
+from sandmle.sandbox.backend import LocalBackend
+from sandmle.sandbox.base import Capability, ExecRequest
+from sandmle.sandbox.boot import environment, inner_command
+from sandmle.sandbox.supervise import Channels, Watch
+from sandmle.sandbox.view import View, library_view
+
+PRELOAD = (
+    "numpy",
+    "pandas",
+    "scipy.stats",
+    "scipy.sparse",
+    "scipy.optimize",
+    "scipy.signal",
+    "scipy.ndimage",
+    "scipy.interpolate",
+    "scipy.spatial.distance",
+    "sklearn.base",
+    "sklearn.calibration",
+    "sklearn.cluster",
+    "sklearn.compose",
+    "sklearn.decomposition",
+    "sklearn.discriminant_analysis",
+    "sklearn.dummy",
+    "sklearn.ensemble",
+    "sklearn.feature_extraction.text",
+    "sklearn.feature_selection",
+    "sklearn.gaussian_process",
+    "sklearn.impute",
+    "sklearn.isotonic",
+    "sklearn.kernel_approximation",
+    "sklearn.kernel_ridge",
+    "sklearn.linear_model",
+    "sklearn.manifold",
+    "sklearn.metrics",
+    "sklearn.mixture",
+    "sklearn.model_selection",
+    "sklearn.multiclass",
+    "sklearn.multioutput",
+    "sklearn.naive_bayes",
+    "sklearn.neighbors",
+    "sklearn.neural_network",
+    "sklearn.pipeline",
+    "sklearn.preprocessing",
+    "sklearn.svm",
+    "sklearn.tree",
+    "lightgbm",
+    "xgboost",
+    "PIL.Image",
+    "joblib",
+    "multiprocessing.pool",
+    "csv",
+    "glob",
+    "logging",
+    "itertools",
+    "traceback",
+)
+"""What the server imports; names that are not installed are skipped."""
+
+_START_S = 180.0
+# Huge pages make the server's heap cheap to copy: glibc advises them for its arenas, so Python must use glibc's malloc.
+_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
+_ISOLATED = frozenset(
+    {
+        Capability.FILESYSTEM,
+        Capability.PROCESS,
+        Capability.NETWORK,
+        Capability.PRIVILEGE,
+        Capability.SYSCALLS,
+        Capability.DISK,
+        Capability.LIFETIME,
+    }
+)
+_COUNTED = frozenset({Capability.MEMORY, Capability.PROCESS_COUNT})
+_HELP = (
+    "it needs root, or unprivileged user namespaces (on Ubuntu 24.04: sudo sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0); `sandmle doctor` tells more"
+)
+
+
+class ForkserverSandbox(LocalBackend):
+    """Forks a warm process for every execution; see the module's text for what it covers."""
+
+    name = "forkserver"
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        python: str | None = None,
+        threads: int = 1,
+        preload: tuple[str, ...] = PRELOAD,
+    ) -> None:
+        """See :class:`LocalBackend`.
+
+        Args:
+            workers: Executions at the same time; one per available core by default.
+            python: The interpreter for the code; this one by default.
+            threads: Threads that numerical libraries may use in one execution.
+            preload: Modules that the server imports.
+        """
+        super().__init__(workers=workers, python=python)
+        self._threads = threads
+        self._preload = preload
+        self._view: View | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._root: Path | None = None
+        self._lock = threading.Lock()
+        self.loaded: tuple[str, ...] = ()
+        """Modules that are there when code starts."""
+
+    @property
+    def view(self) -> View:
+        """What code sees of the machine's files."""
+        if self._view is None:
+            self._view = library_view(self.python)
+        return self._view
+
+    def _open(self) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix=f"sandmle-{os.getpid()}-"))
+        self._start_server()
+        self.capabilities = _ISOLATED | (_COUNTED if self.has_groups else frozenset())
+
+    def _start_server(self) -> None:
+        near, far = socket.socketpair()
+        setup = {
+            "root": str(self._root),
+            "view": self.view.to_dict(),
+            "preload": list(self._preload),
+            "user_namespace": os.geteuid() != 0,
+        }
+        command = inner_command(self.view.python, "zygote", [str(far.fileno()), json.dumps(setup)])
+        self._server = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=environment(self._threads, _HUGE_PAGES),
+            pass_fds=[far.fileno()],
+            start_new_session=True,
+        )
+        far.close()
+        near.settimeout(_START_S)
+        try:
+            answer = json.loads(near.recv(1 << 16) or b'{"failed": "it died while starting"}')
+        except TimeoutError:
+            answer = {"failed": f"it was not ready within {_START_S:g} s"}
+        self._socket = near
+        if "failed" in answer:
+            self._stop_server()
+            raise SandboxUnavailableError(f"the forkserver sandbox cannot start: {answer['failed']}; {_HELP}")
+        self.loaded = tuple(answer["loaded"])
+
+    def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:
+        with self._lock:
+            if self._server is None or self._server.poll() is not None or self._socket is None:
+                # Once anew: a dead server is the sandbox's failure, not the code's.
+                self._stop_server()
+                self._start_server()
+            if self._socket is None:
+                raise SandboxError("the forkserver is closed")
+            socket.send_fds(self._socket, [b"x"], channels.far_fds())
+        channels.close_far()
+        channels.send_request(message)
+
+    def _workspace_fd(self, request: ExecRequest, watch: Watch) -> int:
+        return os.dup(watch.workspace_fd)
+
+    def _after(self, channels: Channels) -> None:
+        """Leaves nothing to remove: the view dies with its namespace."""
+
+    def _shut(self) -> None:
+        self._stop_server()
+        if self._root is not None:
+            shutil.rmtree(self._root, ignore_errors=True)
+            self._root = None
+
+    def _stop_server(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+            self._server = None

@@ -1,0 +1,135 @@
+"""The file system that code sees: built once as a template, completed for each execution, entered for good."""
+
+import os
+import stat
+from typing import Any
+
+from sandmle.sandbox.inner import kernel
+
+WORKSPACE = "/workspace"
+INPUT = WORKSPACE + "/input"
+SCRIPT_NAME = "main.py"
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_TMPFS = kernel.MS_NOSUID | kernel.MS_NODEV
+_COPY_CHUNK = 1 << 20
+
+
+def build_template(root: str, view: dict[str, Any]) -> None:
+    """Mounts the read-only part of the view below ``root``, in this process's own mount namespace.
+
+    Args:
+        root: An existing folder; it becomes a tmpfs that no other process sees.
+        view: What ``sandmle.sandbox.view.View`` describes, as plain JSON.
+    """
+    kernel.mount("", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    kernel.mount("tmpfs", root, "tmpfs", _TMPFS, "mode=755,size=1m,nr_inodes=4096")
+    for source, target in view["binds"]:
+        place = root + target
+        _make_place(source, place)
+        kernel.bind(source, place)
+    for target, link in view["symlinks"]:
+        os.makedirs(os.path.dirname(root + link), exist_ok=True)  # noqa: PTH103, PTH120
+        os.symlink(target, root + link)  # noqa: PTH211
+    for path, text in view["files"].items():
+        _write(root + path, text.encode())
+    for folder in view["mask_folders"]:
+        kernel.mount("tmpfs", root + folder, "tmpfs", _TMPFS | kernel.MS_RDONLY, "mode=755,size=4k,nr_inodes=2")
+    for path in view["mask_files"]:
+        kernel.bind("/dev/null", root + path)
+    for name in ("proc", "tmp", "workspace", "dev/shm"):
+        os.makedirs(f"{root}/{name}", exist_ok=True)  # noqa: PTH103
+    for name in _DEVICES:
+        place = f"{root}/dev/{name}"
+        _make_place(f"/dev/{name}", place)
+        kernel.bind(f"/dev/{name}", place, read_only=False, extra=kernel.MS_NOSUID | kernel.MS_NOEXEC)
+    for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        os.symlink(target, f"{root}/dev/{name}")  # noqa: PTH211
+
+
+def complete(root: str, request: dict[str, Any], owner: tuple[int, int]) -> int:
+    """Adds what one execution has for itself: workspace, inputs, /tmp, /dev/shm, /proc.
+
+    Returns:
+        A descriptor of the workspace, which keeps its files alive after everything in this namespace is dead.
+    """
+    size = f"{request['file_mb']}m"
+    uid, gid = owner
+    workspace = root + WORKSPACE
+    kernel.mount("tmpfs", workspace, "tmpfs", _TMPFS, f"mode=700,size={size},nr_inodes=4096,uid={uid},gid={gid}")
+    fd = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    copy_files(request["workspace"], workspace, owner)
+    if request["inputs"] is not None:
+        os.mkdir(root + INPUT)  # noqa: PTH102
+        _show_inputs(request["inputs"], root + INPUT)
+    for place in ("/tmp", "/dev/shm"):
+        kernel.mount("tmpfs", root + place, "tmpfs", _TMPFS, f"mode=1777,size={size},nr_inodes=4096")
+    kernel.mount("proc", root + "/proc", "proc", _TMPFS | kernel.MS_NOEXEC | kernel.MS_RDONLY, "hidepid=2")
+    return fd
+
+
+def _show_inputs(source: str, place: str) -> None:
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    if _everyone_may_read(source):
+        kernel.bind(source, place, extra=flags)
+        return
+    # The code runs as a user of its own, who could not read these: show a copy.
+    kernel.mount("tmpfs", place, "tmpfs", flags, "mode=755,nr_inodes=65536")
+    copy_files(source, place, (0, 0))
+    kernel.mount("", place, flags=kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY | flags)
+
+
+def _everyone_may_read(folder: str) -> bool:
+    """Looks at the folder and its direct entries; media folders are as open as what they lie beside."""
+    modes = [os.stat(folder).st_mode]  # noqa: PTH116
+    modes += [entry.stat(follow_symlinks=False).st_mode for entry in os.scandir(folder)]
+    folder_bits = stat.S_IROTH | stat.S_IXOTH
+    wanted = [folder_bits if stat.S_ISDIR(mode) else stat.S_IROTH for mode in modes]
+    return all(mode & bits == bits for mode, bits in zip(modes, wanted, strict=True))
+
+
+def enter(root: str) -> None:
+    """Makes the template this process's root, read-only, and goes to the workspace."""
+    kernel.mount("", root, flags=kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY | _TMPFS)
+    kernel.pivot_root(root)
+    os.chdir(WORKSPACE)
+
+
+def copy_files(source: str, target: str, owner: tuple[int, int]) -> None:
+    """Copies regular files and folders; links, devices and the rest stay behind."""
+    for entry in os.scandir(source):
+        place = f"{target}/{entry.name}"
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            os.mkdir(place)  # noqa: PTH102
+            copy_files(entry.path, place, owner)
+        elif stat.S_ISREG(status.st_mode):
+            _copy_file(entry.path, place)
+        else:
+            continue
+        os.chown(place, *owner)
+
+
+def _copy_file(source: str, target: str) -> None:
+    reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            while chunk := os.read(reader, _COPY_CHUNK):
+                os.write(writer, chunk)
+        finally:
+            os.close(writer)
+    finally:
+        os.close(reader)
+
+
+def _make_place(source: str, place: str) -> None:
+    if os.path.isdir(source):  # noqa: PTH112
+        os.makedirs(place, exist_ok=True)  # noqa: PTH103
+    else:
+        _write(place, b"")
+
+
+def _write(path: str, data: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+    with open(path, "wb") as file:  # noqa: PTH123
+        file.write(data)

@@ -1,0 +1,154 @@
+"""The system calls that Python's standard library does not offer, through libc."""
+
+import ctypes
+import os
+import platform
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
+MS_NOATIME = 0x400
+MS_NODIRATIME = 0x800
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+MS_RELATIME = 0x200000
+MNT_DETACH = 0x2
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
+PR_SET_SECUREBITS = 28
+PR_SET_NO_NEW_PRIVS = 38
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+SECCOMP_MODE_FILTER = 2
+# NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each with its lock bit.
+SECURE_ALL_LOCKED = 0x01 | 0x02 | 0x04 | 0x08 | 0x40 | 0x80
+
+_NUMBERS = {
+    "x86_64": {"pivot_root": 155, "keyctl": 250},
+    "aarch64": {"pivot_root": 41, "keyctl": 219},
+}
+_LAST_CAPABILITY = 63
+
+
+def _check(result: int, what: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """Makes a raw system call; pointers are given as ctypes objects.
+
+    Raises:
+        OSError: The call failed.
+    """
+    return _check(_libc.syscall(ctypes.c_long(number), *arguments), f"system call {number}")
+
+
+def unshare(flags: int) -> None:
+    """Moves this process into new namespaces (for CLONE_NEWPID: its future children)."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(fd: int, flags: int) -> None:
+    """Joins the namespace that a descriptor refers to."""
+    _check(_libc.setns(fd, flags), "setns")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """Mounts; strings are host paths or options, empty ones are passed as NULL."""
+    _check(
+        _libc.mount(
+            source.encode() or None,
+            target.encode(),
+            kind.encode() or None,
+            ctypes.c_ulong(flags),
+            options.encode() or None,
+        ),
+        f"mount {kind or source} on {target}",
+    )
+
+
+def umount(target: str) -> None:
+    """Detaches a mount at once; it vanishes when its last user is gone."""
+    _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
+
+
+def bind(source: str, target: str, *, read_only: bool = True, extra: int = MS_NOSUID | MS_NODEV) -> None:
+    """Makes a file or folder appear at another place.
+
+    Flags that the source mount already carries are kept, since an unprivileged user namespace may not drop them.
+    """
+    mount(source, target, flags=MS_BIND | MS_REC)
+    flags = MS_BIND | MS_REMOUNT | extra | (MS_RDONLY if read_only else 0)
+    present = os.statvfs(target).f_flag
+    for seen, flag in ((os.ST_RDONLY, MS_RDONLY), (os.ST_NOEXEC, MS_NOEXEC), (os.ST_NOATIME, MS_NOATIME)):
+        if present & seen:
+            flags |= flag
+    if present & os.ST_RELATIME:
+        flags |= MS_RELATIME
+    if present & os.ST_NODIRATIME:
+        flags |= MS_NODIRATIME
+    mount("", target, flags=flags)
+
+
+def pivot_root(new_root: str) -> None:
+    """Makes a mount the root of this mount namespace and detaches the old one."""
+    os.chdir(new_root)
+    syscall(_number("pivot_root"), ctypes.c_char_p(b"."), ctypes.c_char_p(b"."))
+    umount(".")
+    os.chdir("/")
+
+
+def new_session_keyring() -> None:
+    """Joins a fresh session keyring, so that no key of the caller is reachable (keyrings pass through namespaces)."""
+    keyctl_join_session_keyring = 1
+    try:
+        syscall(_number("keyctl"), ctypes.c_int(keyctl_join_session_keyring), None)
+    except OSError as error:
+        # ENOSYS: a kernel without keys; EPERM and EDQUOT: a container's own filter already denies them.
+        if error.errno not in (1, 38, 122):
+            raise
+
+
+def prctl(option: int, value: int = 0, extra: int = 0) -> None:
+    """Calls prctl with up to two arguments."""
+    zero = ctypes.c_ulong(0)
+    _check(_libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(extra), zero, zero), f"prctl {option}")
+
+
+def drop_capabilities() -> None:
+    """Gives up every capability for good: bounding, ambient, permitted, effective and inheritable sets."""
+    for capability in range(_LAST_CAPABILITY + 1):
+        # EINVAL past the kernel's last capability; EPERM when the bounding set may not be changed, which no_new_privs
+        # and an empty permitted set make harmless.
+        _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
+    _libc.prctl(PR_SET_SECUREBITS, ctypes.c_ulong(SECURE_ALL_LOCKED), 0, 0, 0)
+    _libc.prctl(PR_CAP_AMBIENT, ctypes.c_ulong(PR_CAP_AMBIENT_CLEAR_ALL), 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    data = (ctypes.c_uint32 * 6)()
+    _check(_libc.capset(ctypes.byref(header), ctypes.byref(data)), "capset")
+
+
+def _number(name: str) -> int:
+    machine = platform.machine()
+    if machine not in _NUMBERS:
+        raise OSError(38, f"the sandbox does not know this machine's system calls ({machine})")
+    return _NUMBERS[machine][name]

@@ -1,0 +1,130 @@
+"""A seccomp filter, assembled in plain Python: system calls that ML code has no use for are denied.
+
+It is a list of denials, closed at the top: calls newer than this list, calls of another ABI (32-bit, x32) and all
+socket families but unix are denied as well.
+"""
+
+import ctypes
+import platform
+import struct
+
+from sandmle.sandbox.inner import kernel
+
+_ALLOW = 0x7FFF0000
+_ERRNO = 0x00050000
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+
+_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_BIT = 0x40000000
+_NEWEST = 462  # mseal; what came later is denied
+
+# Numbers as (x86_64, aarch64); None where the architecture lacks the call.
+_DENIED: dict[str, tuple[int | None, int | None]] = {
+    # other processes
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "process_mrelease": (448, 448),
+    "move_pages": (279, 239), "migrate_pages": (256, 238), "perf_event_open": (298, 241),
+    # namespaces, mounts and roots
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
+    "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
+    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+    "listmount": (458, 458), "statmount": (457, 457), "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265), "fanotify_init": (300, 262), "fanotify_mark": (301, 263),
+    "mknod": (133, None), "mknodat": (259, 33), "quotactl": (179, 60), "quotactl_fd": (443, 443),
+    "swapon": (167, 224), "swapoff": (168, 225), "acct": (163, 89),
+    # the kernel itself
+    "bpf": (321, 280), "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427), "init_module": (175, 105), "finit_module": (313, 273),
+    "delete_module": (176, 106), "create_module": (174, None), "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294), "reboot": (169, 142), "syslog": (103, 116), "personality": (135, 92),
+    "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None), "lookup_dcookie": (212, 18),
+    "vhangup": (153, 58), "nfsservctl": (180, 42), "uselib": (134, None), "ustat": (136, None),
+    "sysfs": (139, None), "_sysctl": (156, None), "seccomp": (317, 277),
+    # keys, clocks, names, users
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "settimeofday": (164, 170),
+    "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171), "sethostname": (170, 161),
+    "setdomainname": (171, 162), "setuid": (105, 146), "setgid": (106, 144), "setreuid": (113, 145),
+    "setregid": (114, 143), "setresuid": (117, 147), "setresgid": (119, 149), "setfsuid": (122, 151),
+    "setfsgid": (123, 152), "setgroups": (116, 159), "capset": (126, 91),
+    # memory and queues that no limit of the sandbox counts
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semop": (65, 193),
+    "semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186), "msgsnd": (69, 189),
+    "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
+    "memfd_secret": (447, 447), "mlockall": (151, 230), "vmsplice": (278, 75),
+    # cachestat tells what other processes read
+    "cachestat": (451, 451),
+}  # fmt: skip
+_CLONE = {"x86_64": (56, 435), "aarch64": (220, 435)}
+_SOCKET = {"x86_64": (41, 53), "aarch64": (198, 199)}
+_IOCTL = {"x86_64": 16, "aarch64": 29}
+_PRCTL = {"x86_64": 157, "aarch64": 167}
+_NAMESPACE_FLAGS = 0x7E020080  # every CLONE_NEW*
+_AF_UNIX = 1
+_TERMINAL_IOCTLS = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+_PRCTL_DUMPABLE = 4
+
+_LD_NR, _LD_ARCH = 0, 4
+_BPF_LD, _BPF_JEQ, _BPF_JGE, _BPF_JSET, _BPF_RET = 0x20, 0x15, 0x35, 0x45, 0x06
+
+
+class _SockFprog(ctypes.Structure):
+    _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def build(machine: str | None = None) -> bytes:
+    """Returns the filter program for this machine as raw BPF.
+
+    Raises:
+        OSError: The architecture is not known.
+    """
+    machine = machine or platform.machine()
+    if machine not in _ARCH:
+        raise OSError(_ENOSYS, f"the sandbox has no system-call filter for {machine}")
+    column = 0 if machine == "x86_64" else 1
+    program: list[tuple[int, int, int, int]] = []
+
+    def deny_if(test: int, value: int, code: int) -> None:
+        program.append((test, 0, 1, value))
+        program.append((_BPF_RET, 0, 0, _ERRNO | code))
+
+    program.append((_BPF_LD, 0, 0, _LD_ARCH))
+    program.append((_BPF_JEQ, 1, 0, _ARCH[machine]))
+    program.append((_BPF_RET, 0, 0, _ERRNO | _ENOSYS))
+    program.append((_BPF_LD, 0, 0, _LD_NR))
+    # x32 calls carry a high bit, so they fall under this too.
+    deny_if(_BPF_JGE, _NEWEST + 1, _ENOSYS)
+    clone, clone3 = _CLONE[machine]
+    deny_if(_BPF_JEQ, clone3, _ENOSYS)  # its flags are behind a pointer; libc falls back to clone
+    for numbers in _DENIED.values():
+        number = numbers[column]
+        if number is not None:
+            deny_if(_BPF_JEQ, number, _EPERM)
+
+    def check_argument(number: int, index: int, checks: list[tuple[int, int, int, bool]]) -> None:
+        """Looks at the low half of an argument: ``(test, value, errno, deny_when_true)`` in order."""
+        body: list[tuple[int, int, int, int]] = [(_BPF_LD, 0, 0, 16 + 8 * index)]
+        for test, value, code, deny_when_true in checks:
+            body.append((test, 0, 1, value) if deny_when_true else (test, 1, 0, value))
+            body.append((_BPF_RET, 0, 0, _ERRNO | code))
+        body.append((_BPF_RET, 0, 0, _ALLOW))
+        program.append((_BPF_JEQ, 0, len(body), number))
+        program.extend(body)
+
+    check_argument(clone, 0, [(_BPF_JSET, _NAMESPACE_FLAGS, _EPERM, True)])
+    for number in _SOCKET[machine]:
+        check_argument(number, 0, [(_BPF_JEQ, _AF_UNIX, _EAFNOSUPPORT, False)])
+    check_argument(_IOCTL[machine], 1, [(_BPF_JEQ, request, _EPERM, True) for request in _TERMINAL_IOCTLS])
+    check_argument(_PRCTL[machine], 0, [(_BPF_JEQ, _PRCTL_DUMPABLE, _EPERM, True)])
+    program.append((_BPF_RET, 0, 0, _ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+
+
+def install(program: bytes) -> None:
+    """Puts a filter on this process and its children, for good. Needs no_new_privs.
+
+    Raises:
+        OSError: The kernel refused the filter.
+    """
+    buffer = ctypes.create_string_buffer(program, len(program))
+    fprog = _SockFprog(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    kernel.prctl(kernel.PR_SET_SECCOMP, kernel.SECCOMP_MODE_FILTER, ctypes.addressof(fprog))
