@@ -47,6 +47,10 @@ _LINE = re.compile(
     r"metric[*_`]*\s*:\s*[*_`]*\s*(?P<name>[^(\n]+?)[*_`]*\s*\((?P<way>higher|lower) is better", re.IGNORECASE
 )
 
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+_BELOW = re.compile(rf"(?:values|is) below {_NUMBER}", re.IGNORECASE)
+_ABOVE = re.compile(rf"(?:(?:values|is)(?: below \S+ or)? above) {_NUMBER}", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Brief:
@@ -57,12 +61,16 @@ class Brief:
         metric_name: The metric as the description calls it.
         metric: The metric as the engineers know it; empty when they do not.
         higher_is_better: The direction.
+        low: Smallest value that is taken; None where none is named.
+        high: Largest value that is taken.
     """
 
     text: str
     metric_name: str
     metric: str
     higher_is_better: bool
+    low: float | None = None
+    high: float | None = None
 
 
 def read_brief(text: str) -> Brief:
@@ -71,7 +79,21 @@ def read_brief(text: str) -> Brief:
     name = line["name"].strip() if line else ""
     metric = _known(name) or _known(text)
     way = line["way"].lower() if line else ("lower" if "lower is better" in text.lower() else "higher")
-    return Brief(text=text, metric_name=name or metric or "score", metric=metric, higher_is_better=way == "higher")
+    low, high = read_bounds(text)
+    return Brief(
+        text=text,
+        metric_name=name or metric or "score",
+        metric=metric,
+        higher_is_better=way == "higher",
+        low=low,
+        high=high,
+    )
+
+
+def read_bounds(text: str) -> tuple[float | None, float | None]:
+    """Returns the smallest and the largest value that a text says is taken; None where it names none."""
+    low, high = _BELOW.search(text), _ABOVE.search(text)
+    return (float(low[1]) if low else None, float(high[1]) if high else None)
 
 
 def _known(text: str) -> str:

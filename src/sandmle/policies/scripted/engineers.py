@@ -1,11 +1,13 @@
 """The engineers, from the weakest to the strongest."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from sandmle.policies.scripted.explorer import explorer
 from sandmle.policies.scripted.habits import attempt, hand_in, look, submit_sample
-from sandmle.policies.scripted.moves import Desk, Engineer, Plan, submitted
+from sandmle.policies.scripted.moves import Desk, Engineer, Plan, run, submitted
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import write_script
 
@@ -13,7 +15,7 @@ from sandmle.policies.scripted.scripts import write_script
 def sample(desk: Desk) -> Plan:
     """Hands in the sample submission."""
     yield from submit_sample(desk, slip_rate=0.2, muse_rate=0.3)
-    yield from hand_in(desk, None, check_rate=0.0)
+    yield from hand_in(desk, check_rate=0.0)
 
 
 def average(desk: Desk) -> Plan:
@@ -46,23 +48,34 @@ def _one_model(desk: Desk, kind: str, *, slip_rate: float, muse_rate: float, che
     profile = yield from look(desk, muse_rate=muse_rate)
     if profile is None or profile.form is Form.UNKNOWN:
         yield from submit_sample(desk)
-        yield from hand_in(desk, None, check_rate=0.0)
+        yield from hand_in(desk, check_rate=0.0)
         return
-    code = _script(desk, kind, profile)
     thought = _THOUGHTS[kind].format(metric=profile.metric_name)
     if kind == "linear" and profile.has_missing and desk.chance("forgets missing", 0.25):
-        yield from attempt(desk, thought, _script(desk, kind, profile, forgets_missing=True))
+        yield run(thought, _script(desk, kind, profile, forgets_missing=True))
         thought = "Some cells are empty, which the model does not take: I fill them with the column's median."
     elif kind == "boosted" and desk.chance("slow grid", 0.15):
-        yield from attempt(desk, thought, _script(desk, kind, profile, slow_grid=True))
+        yield run(thought, _script(desk, kind, profile, slow_grid=True))
         thought = "That grid is far too large for the time a step has. A handful of settings will do."
-    observation = yield from attempt(desk, thought, code, profile, slip_rate=slip_rate, muse_rate=muse_rate)
+    if kind != "boosted" and desk.chance("forgets bounds", 0.3):
+        profile = replace(profile, low=None, high=None)
+    observation = yield from attempt(
+        desk, thought, partial(_script, desk, kind), profile, slip_rate=slip_rate, muse_rate=muse_rate
+    )
     if not submitted(observation):
         yield from submit_sample(desk, "This does not get anywhere; the sample submission is at least valid.")
-    yield from hand_in(desk, code, check_rate=check_rate)
+    yield from hand_in(desk, check_rate=check_rate)
 
 
-def _script(desk: Desk, kind: str, profile: Profile, **options: bool) -> str:
-    values = {"forgets_missing": False, "slow_grid": False, "quick": profile.n_classes > 8, **options}
-    n_folds = 3 if profile.n_classes > 8 else 5
-    return write_script(kind, p=profile, k=5, n_folds=n_folds, seed=desk.rng_seed % 1000, **values)
+def _script(desk: Desk, kind: str, profile: Profile, *, forgets_missing: bool = False, slow_grid: bool = False) -> str:
+    many = profile.n_classes > 8
+    return write_script(
+        kind,
+        p=profile,
+        forgets_missing=forgets_missing,
+        slow_grid=slow_grid,
+        quick=many,
+        k=5,
+        n_folds=3 if many else 5,
+        seed=desk.rng_seed % 1000,
+    )

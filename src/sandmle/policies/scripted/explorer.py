@@ -1,8 +1,9 @@
 """The strongest engineer: looks, compares blocks of features by cross-validation, blends models on those that help."""
 
 import re
+from functools import partial
 
-from sandmle.policies.scripted.habits import attempt, hand_in, look, submit_sample
+from sandmle.policies.scripted.habits import attempt, hand_in, look, submit_sample, with_bounds
 from sandmle.policies.scripted.moves import Desk, Plan, submitted
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import write_script
@@ -16,22 +17,23 @@ def explorer(desk: Desk) -> Plan:
     profile = yield from look(desk, muse_rate=0.03)
     if profile is None or profile.form is Form.UNKNOWN:
         yield from submit_sample(desk)
-        yield from hand_in(desk, None, check_rate=0.0)
+        yield from hand_in(desk, check_rate=0.0)
         return
     blocks = possible_blocks(profile)
     thought = f"{describe(profile)} I compare blocks of features by cross-validation on {profile.metric_name}."
-    code = _script(desk, "features", profile, blocks)
-    observation = yield from attempt(desk, thought, code, profile, purpose="features", slip_rate=0.15)
+    write = partial(_script, desk, "features", blocks)
+    observation = yield from attempt(desk, thought, write, profile, purpose="features", slip_rate=0.15)
+    profile = with_bounds(profile, observation)
     kept = helpful_blocks(observation, blocks)
     thought = f"These blocks help: {', '.join(kept) or 'none'}. I blend several models on them."
-    best = _script(desk, "blend", profile, kept)
-    observation = yield from attempt(desk, thought, best, profile, purpose="blend", slip_rate=0.1)
+    write = partial(_script, desk, "blend", kept)
+    observation = yield from attempt(desk, thought, write, profile, purpose="blend", slip_rate=0.1)
     if not submitted(observation):
-        best = _script(desk, "boosted", profile, ())
-        observation = yield from attempt(desk, "The blend broke; a tuned boosted model has to do.", best)
+        write = partial(_script, desk, "boosted", ())
+        observation = yield from attempt(desk, "The blend broke; a tuned boosted model has to do.", write, profile)
     if not submitted(observation):
         yield from submit_sample(desk, "That broke as well; the sample submission is at least valid.")
-    yield from hand_in(desk, best, check_rate=1.0)
+    yield from hand_in(desk, check_rate=1.0)
 
 
 def possible_blocks(profile: Profile) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ def describe(profile: Profile) -> str:
     return f"The data hold {', '.join(counts)}; a prediction is of the form {profile.form.value}."
 
 
-def _script(desk: Desk, template: str, profile: Profile, blocks: tuple[str, ...]) -> str:
+def _script(desk: Desk, template: str, blocks: tuple[str, ...], profile: Profile) -> str:
     many = profile.n_classes > 8 or len(profile.predicted) > 8
     return write_script(
         template,

@@ -1,8 +1,10 @@
 """What all engineers do: look at the data, run a script with slips and repairs, check, hand in."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import replace
 
+from sandmle.policies.scripted.brief import read_bounds
 from sandmle.policies.scripted.moves import Desk, Move, finish, muse, refused, run, score, submitted
 from sandmle.policies.scripted.profile import Profile, read_profile
 from sandmle.policies.scripted.scripts import write_script
@@ -10,6 +12,8 @@ from sandmle.policies.scripted.slips import draw_slip
 
 Habit = Generator[Move, str, str]
 """Part of a plan that returns the last observation."""
+Writer = Callable[[Profile], str]
+"""Writes a script for what is known of the task."""
 
 
 def look(desk: Desk, *, muse_rate: float = 0.0) -> Generator[Move, str, Profile | None]:
@@ -27,27 +31,51 @@ def look(desk: Desk, *, muse_rate: float = 0.0) -> Generator[Move, str, Profile 
 def attempt(
     desk: Desk,
     thought: str,
-    code: str,
-    profile: Profile | None = None,
+    write: Writer,
+    profile: Profile,
     *,
     purpose: str = "",
     slip_rate: float = 0.0,
     muse_rate: float = 0.0,
 ) -> Habit:
-    """Runs a script, now and then with a slip first that the observation makes the engineer mend.
+    """Runs a script, now and then with a slip first, and mends what the observation complains of.
+
+    Args:
+        desk: The episode.
+        thought: Why this script.
+        write: Writes the script for what is known of the task.
+        profile: What is known of the task.
+        purpose: Seeds the slips.
+        slip_rate: Probability of a slip.
+        muse_rate: Probability of a turn that forgets to act.
 
     Returns:
         The last observation.
     """
     if desk.chance(f"muse {purpose}", muse_rate):
         yield muse(f"{thought} Let me write that down properly.")
+    code = write(profile)
     slip = draw_slip(desk, purpose, slip_rate, code, profile)
     if slip is not None:
         observation = yield run(thought, slip.code)
         if submitted(observation):
             return observation
         thought = f"{complaint(observation)} {slip.lesson}".strip()
-    return (yield run(thought, code))
+    observation = yield run(thought, code)
+    learnt = with_bounds(profile, observation)
+    if refused(observation) and learnt != profile:
+        observation = yield run(f"{complaint(observation)} I keep the predictions within bounds.", write(learnt))
+    return observation
+
+
+def with_bounds(profile: Profile, observation: str) -> Profile:
+    """Returns the profile with the bounds of predictions that a complaint names."""
+    low, high = read_bounds(complaint(observation))
+    return replace(
+        profile,
+        low=profile.low if low is None else low,
+        high=profile.high if high is None else high,
+    )
 
 
 def submit_sample(
@@ -58,21 +86,20 @@ def submit_sample(
     muse_rate: float = 0.0,
 ) -> Habit:
     """Copies the sample submission."""
-    return (yield from attempt(desk, thought, write_script("sample"), slip_rate=slip_rate, muse_rate=muse_rate))
+    if desk.chance("muse sample", muse_rate):
+        yield muse("The sample submission has the right form already. I could just copy it.")
+    code = write_script("sample")
+    slip = draw_slip(desk, "sample", slip_rate, code, None)
+    if slip is not None:
+        observation = yield run(thought, slip.code)
+        thought = f"{complaint(observation)} {slip.lesson}".strip()
+    return (yield run(thought, code))
 
 
-def hand_in(desk: Desk, code: str | None, *, check_rate: float) -> Habit:
-    """Checks the submission by asking for its score, mends it if it is not valid, and hands in.
-
-    Args:
-        desk: The episode.
-        code: The script without slips; None when there is none to mend the submission with.
-        check_rate: Probability that the engineer checks at all.
-    """
+def hand_in(desk: Desk, *, check_rate: float) -> Habit:
+    """Hands in, now and then after a look at the score."""
     if desk.chance("check", check_rate):
-        observation = yield score("I check that the submission is valid and what it scores.")
-        if code is not None and refused(observation):
-            yield run(f"{complaint(observation)} I write it again.", code)
+        yield score("I check that the submission is valid and what it scores.")
     return (yield finish("The submission is written; I hand it in."))
 
 

@@ -55,6 +55,8 @@ class Profile:
         numbers: Feature columns by kind, here plain numbers; the other lists likewise.
         groups: Columns whose values come back in the test: their averages can be learnt.
         strangers: Columns whose values repeat in train.csv but do not come back in the test.
+        low: Smallest value that may be predicted, as far as it is known.
+        high: Largest value that may be predicted.
     """
 
     id: str
@@ -80,6 +82,8 @@ class Profile:
     strangers: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     has_missing: bool = False
+    low: float | None = None
+    high: float | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -119,6 +123,8 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
         labels_are_numbers=first.get("type") == "number",
         positive=_positive(brief, labels),
         has_missing=any(facts["missing"] or facts.get("missing_in_test") for facts in known.values()),
+        low=brief.low,
+        high=brief.high,
         **kinds,
     )
 
