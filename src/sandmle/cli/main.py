@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import grade, report, seeds, view
+from sandmle.cli import grade, play, report, rollout, seeds, view
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -42,6 +42,8 @@ def _root(
 
 app.add_typer(seeds.app, name="seeds")
 app.command("grade")(grade.command)
+app.command("play")(play.command)
+app.command("rollout")(rollout.command)
 app.command("report")(report.command)
 app.command("view")(view.command)
 

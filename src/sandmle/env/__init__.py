@@ -1,6 +1,6 @@
 """Episodes: an agent, a task, a sandbox and the rules between them."""
 
-from sandmle.env.config import EpisodeConfig
+from sandmle.env.config import EpisodeConfig, checked
 from sandmle.env.episode import SUBMISSION_FILE, Episode, EpisodeResult, StepResult
 from sandmle.env.feedback import SubmissionGrader
 from sandmle.env.rewards import PRESETS, episode_reward, reward_terms, weigh
@@ -15,6 +15,7 @@ __all__ = [
     "StepResult",
     "SubmissionGrader",
     "SyncEpisode",
+    "checked",
     "episode_reward",
     "reward_terms",
     "weigh",

@@ -1,13 +1,31 @@
 """What an episode allows and how it is scored."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from sandmle.errors import ConfigError
 from sandmle.records import Record
+
+Settings = TypeVar("Settings", bound=Record)
 
 Feedback = Literal["none", "public", "oracle"]
 RewardPresetName = Literal["paper", "release", "sparse"]
+
+
+def checked(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
+    """Returns settings made from a user's values.
+
+    Raises:
+        ConfigError: A value is not allowed; the message names it.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or kind.__name__
+        raise ConfigError(f"{name}: {first['msg']}, not {first['input']!r}") from error
 
 
 class EpisodeConfig(Record):

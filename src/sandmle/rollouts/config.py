@@ -27,8 +27,8 @@ class RolloutConfig(Record):
     rng_seed: int = 0
     sampling: SamplingParams = SamplingParams()
     episode: EpisodeConfig = EpisodeConfig()
-    sandbox: str | None = None
-    """Backend; None for the best that the machine has."""
+    sandbox: str = "forkserver"
+    """Backend that runs the code."""
 
 
 class Job(Record):

@@ -56,18 +56,24 @@ async def drive(
     if wanted < 1:
         raise ConfigError(f"in_flight is {wanted}; give 1 or more")
     waiting = iter(jobs)
-    ended: asyncio.Queue[Trajectory] = asyncio.Queue()
+    ended: asyncio.Queue[Trajectory | Exception] = asyncio.Queue()
     graders = _Graders(capacity=wanted)
     slots = asyncio.Semaphore(workers)
 
     async def work() -> None:
         for job in waiting:
-            await ended.put(await _run_job(config, job, crew, graders, slots))
+            try:
+                await ended.put(await _run_job(config, job, crew, graders, slots))
+            except Exception as error:  # no fault of an episode comes here: it stops the run instead of hanging it
+                await ended.put(error)
 
     runners = [asyncio.create_task(work()) for _ in range(min(wanted, len(jobs)))]
     try:
         for _ in jobs:
-            yield await ended.get()
+            outcome = await ended.get()
+            if isinstance(outcome, Exception):
+                raise outcome
+            yield outcome
     finally:
         for runner in runners:
             runner.cancel()

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from sandmle.env import checked
 from sandmle.errors import ConfigError
+from sandmle.grammars import get_grammar
 from sandmle.policies import Policy, open_policy
 from sandmle.records import Trajectory
 from sandmle.rollouts.config import Job, RolloutConfig, jobs_of
@@ -18,19 +20,21 @@ from sandmle.rollouts.summary import summarize
 from sandmle.sandbox.base import Sandbox
 from sandmle.scaffolds import open_scaffold
 from sandmle.tasks import Bundle
-from sandmle.tasks.bundle import find_bundles, load_bundle
+from sandmle.tasks.bundle import SPEC_FILE, find_bundles, load_bundle
 
 # Threads beyond those that wait for the sandbox: for graders and files.
 _EXTRA_THREADS = 8
 
 
 def load_tasks(path: Path) -> dict[str, Bundle]:
-    """Loads a task, or all tasks of a folder, by id.
+    """Loads a task, or all tasks of a folder, by id; the folder may be what `sandmle generate` made.
 
     Raises:
         BundleError: There are none, or one is broken or was changed.
     """
-    bundles = [load_bundle(root) for root in find_bundles(path)]
+    generated = path / "tasks"
+    folder = generated if generated.is_dir() and not (path / SPEC_FILE).exists() else path
+    bundles = [load_bundle(root) for root in find_bundles(folder)]
     return {bundle.task_id: bundle for bundle in sorted(bundles, key=lambda bundle: bundle.task_id)}
 
 
@@ -43,17 +47,21 @@ def plan(bundles: Mapping[str, Bundle], policies: Sequence[str], **settings: Any
         **settings: Further fields of :class:`RolloutConfig`.
 
     Raises:
-        ConfigError: A policy is named twice.
+        ConfigError: A policy is named twice, a name is unknown, or a setting is not allowed.
     """
     repeated = [policy for policy, count in Counter(policies).items() if count > 1]
     if repeated:
         raise ConfigError(f"policy {repeated[0]} is named twice; use more attempts to repeat it")
-    return RolloutConfig(
-        tasks=tuple(sorted(bundles)),
-        task_hashes={task_id: bundles[task_id].spec.task_hash for task_id in sorted(bundles)},
-        policies=tuple(policies),
+    values = {
+        "tasks": tuple(sorted(bundles)),
+        "task_hashes": {task_id: bundles[task_id].spec.task_hash for task_id in sorted(bundles)},
+        "policies": tuple(policies),
         **settings,
-    )
+    }
+    config = checked(RolloutConfig, values)
+    get_grammar(config.episode.grammar)
+    open_scaffold(config.scaffold)
+    return config
 
 
 def run_rollouts(

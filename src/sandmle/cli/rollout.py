@@ -1,0 +1,114 @@
+"""``sandmle rollout``: policies work on tasks; every episode becomes a line of the run directory."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sandmle.cli.output import JsonOption, console, print_json, progress_line
+
+if TYPE_CHECKING:
+    from sandmle.rollouts import RolloutProgress
+
+
+def command(
+    tasks: Annotated[Path, typer.Option(metavar="DIR", help="A task, a folder of tasks, or what `generate` made.")],
+    policy: Annotated[
+        list[str],
+        typer.Option(metavar="P", help="scripted:NAME, chat:MODEL or package.module:opener; may be given repeatedly."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory; new, or entered with --resume.")],
+    scaffold: Annotated[str, typer.Option(help="The loop round the policy.")] = "react",
+    attempts: Annotated[int, typer.Option(min=1, help="Episodes of each policy at each task.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that is there.")] = False,
+    grammar: Annotated[str, typer.Option(help="How replies name their action: react or fenced.")] = "react",
+    feedback: Annotated[str, typer.Option(help="Scores shown to the agent: none, public or oracle.")] = "public",
+    reward: Annotated[str, typer.Option(help="Reward preset: paper, release or sparse.")] = "paper",
+    max_turns: Annotated[int, typer.Option(min=1, help="Model calls in one episode.")] = 20,
+    step_s: Annotated[float, typer.Option(min=0.1, help="Seconds for one execution.")] = 90.0,
+    episode_s: Annotated[float, typer.Option(min=0.1, help="Seconds for one episode.")] = 1200.0,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of one reply.")] = None,
+    temperature: Annotated[float, typer.Option(min=0.0, help="Sampling temperature.")] = 1.0,
+    base_url: Annotated[str | None, typer.Option(help="Address of the model's server, with its /v1.")] = None,
+    api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the API key.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests to a model in flight at once.")] = 8,
+    sandbox: Annotated[str, typer.Option(help="Sandbox backend: forkserver or bwrap.")] = "forkserver",
+    workers: Annotated[int | None, typer.Option(min=1, help="Executions at once; one a core by default.")] = None,
+    rng_seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Lets policies work on tasks and records every episode.
+
+    The run directory is safe to kill at any moment; --resume runs what is missing, and again what failed by a fault of
+    the machinery. Such a fault never stops the other episodes.
+
+    Exit codes: 0 all episodes ended on their own; 1 some ended by a fault of model server, sandbox, grader or task, as
+    summary.json tells; 2 bad input.
+    """
+    from sandmle.rollouts import load_tasks, plan, run_rollouts
+    from sandmle.sandbox import open_backend
+
+    bundles = load_tasks(tasks)
+    config = plan(
+        bundles,
+        policy,
+        policy_options={"base_url": base_url, "api_key_env": api_key_env, "concurrency": concurrency},
+        scaffold=scaffold,
+        attempts=attempts,
+        rng_seed=rng_seed,
+        sampling={"temperature": temperature, "max_tokens": max_tokens},
+        episode={
+            "grammar": grammar,
+            "feedback": feedback,
+            "reward": reward,
+            "max_turns": max_turns,
+            "step_wall_s": step_s,
+            "episode_s": episode_s,
+        },
+        sandbox=sandbox,
+    )
+    total = len(config.tasks) * len(config.policies) * config.attempts
+    with open_backend(sandbox, workers=workers) as opened, progress_line("episodes", total, quiet=as_json) as line:
+        summary = run_rollouts(
+            config,
+            bundles,
+            out,
+            sandbox=opened,
+            resume=resume,
+            on_progress=lambda progress: line.update(progress.n_done, _note(progress)),
+        )
+    if as_json:
+        print_json({"run": str(out), **summary})
+    else:
+        _print_summary(out, summary)
+    if summary["failures"]:
+        raise typer.Exit(1)
+
+
+def _note(progress: "RolloutProgress") -> str:
+    parts = [f"tasks {progress.n_tasks_done}/{progress.n_tasks}"]
+    if progress.mean_reward is not None:
+        parts.append(f"mean reward {progress.mean_reward:.3f}")
+    parts.append(f"{progress.executions_per_s:.2f} executions/s")
+    if progress.n_failed:
+        parts.append(f"{progress.n_failed} failed")
+    return ", ".join(parts)
+
+
+def _print_summary(out: Path, summary: dict[str, Any]) -> None:
+    screen = console()
+    for name, numbers in summary["policies"].items():
+        mean = "none" if numbers["mean_reward"] is None else f"{numbers['mean_reward']:.3f}"
+        medals = " ".join(f"{medal} {count}" for medal, count in numbers["medals"].items())
+        screen.print(
+            f"{name}: {numbers['n_episodes']} episodes, mean reward {mean}, valid {numbers['n_valid']}, "
+            f"above median {numbers['n_above_median']}, {medals}, {numbers['n_executions']} executions",
+            markup=False,
+        )
+    for failure in summary["failures"][:10]:
+        screen.print(
+            f"failed: {failure['policy']} at {failure['task_id']}, attempt {failure['attempt']}: "
+            f"{failure['boundary']}: {failure['message']}",
+            markup=False,
+        )
+    screen.print(f"wrote {out}; compare with: sandmle report {out}", markup=False)
