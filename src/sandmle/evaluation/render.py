@@ -143,7 +143,9 @@ def _running_cells(row: PolicyReport) -> list[str]:
         number_text(row.turns.mean, 1),
         str(row.execution_s.n),
         seconds_text(row.execution_s),
-        f"{tokens.prompt_tokens}/{tokens.completion_tokens}" if tokens.requests else NOTHING,
+        f"{tokens.prompt_tokens}/{tokens.completion_tokens}"
+        if tokens.prompt_tokens + tokens.completion_tokens
+        else NOTHING,
         cost_text(tokens, row.n_planned - row.n_missing),
     ]
 
