@@ -23,6 +23,8 @@ from sandmle.sandbox.supervise import SETUP_S, Channels, Watch
 from sandmle.sandbox.view import View, library_view
 
 _BOOT = "/.boot"
+# Inside the view there are no control groups to join, so bubblewrap itself is started in them.
+_JOIN_AND_RUN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); done; exec "$@"'
 _HELD = frozenset(
     {
         Capability.FILESYSTEM,
@@ -87,7 +89,10 @@ class BwrapSandbox(LocalBackend):
             [*map(str, channels.far_fds()), "root" if root else "user_namespace"],
             root=_BOOT,
         )
-        command = [self._program, *self._arguments(request, folder, as_root=root), "--", *inner]
+        groups = message.pop("cgroups")
+        message["cgroups"] = []
+        join = ["/bin/sh", "-c", _JOIN_AND_RUN, "sh", str(len(groups)), *groups]
+        command = [*join, self._program, *self._arguments(request, folder, as_root=root), "--", *inner]
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -105,12 +110,18 @@ class BwrapSandbox(LocalBackend):
     def _arguments(self, request: ExecRequest, folder: Path, *, as_root: bool) -> list[str]:
         view, scratch = self.view, self._need_scratch()
         arguments = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-        arguments += ["--die-with-parent", "--as-pid-1", "--new-session", "--tmpfs", "/"]
+        arguments += ["--die-with-parent", "--as-pid-1", "--tmpfs", "/"]
         if as_root:
             # Process 1 gives these up as soon as it has taken on the slot's user.
             arguments += ["--cap-drop", "ALL", *(part for cap in _KEPT_CAPABILITIES for part in ("--cap-add", cap))]
         else:
             arguments += ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL"]
+        places = (
+            [Path(target) for _, target in view.binds] + [Path(path) for path in view.files] + [Path(_BOOT) / "sandbox"]
+        )
+        for parent in sorted({str(parent) for place in places for parent in place.parents if parent != Path("/")}):
+            # Left to itself, bubblewrap makes these for its own user only.
+            arguments += ["--perms", "0755", "--dir", parent]
         for source, target in view.binds:
             arguments += ["--ro-bind", source, target]
         for target, link in view.symlinks:
@@ -122,7 +133,7 @@ class BwrapSandbox(LocalBackend):
         for masked in view.mask_files:
             arguments += ["--ro-bind", "/dev/null", masked]
         inner = Path(__file__).resolve().parent / "inner"
-        arguments += ["--ro-bind", str(inner), f"{_BOOT}/sandbox/inner"]
+        arguments += ["--perms", "0755", "--dir", f"{_BOOT}/sandbox", "--ro-bind", str(inner), f"{_BOOT}/sandbox/inner"]
         arguments += ["--proc", "/proc", "--dev", "/dev"]
         size = str(request.limits.file_mb << 20)
         for place in ("/tmp", "/dev/shm"):

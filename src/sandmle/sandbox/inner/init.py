@@ -117,7 +117,12 @@ def _become_code(request: dict[str, Any], out: int, err: int, started: int, *, u
     except BaseException:
         os.write(3, traceback.format_exc(limit=-3).encode())
         os._exit(70)
-    runner.run_script(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed)
+    try:
+        runner.run_script(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed)
+    finally:
+        # Only when the runner itself breaks; nothing of this process may go on as if it were process 1.
+        os.write(2, traceback.format_exc().encode())
+        os._exit(70)
 
 
 def _drop_rights(request: dict[str, Any], *, user_namespace: bool) -> None:
