@@ -13,9 +13,11 @@ from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+from typing_extensions import override
 
 from sandmle.authoring.plan import TaskPlan
 from sandmle.authoring.procedural.families.base import TRAIN, FloatArray, Rows
+from sandmle.authoring.randomness import rng_for
 from sandmle.records import PredictionKind, TaskKind
 
 Mode = Literal["classes", "labels", "values"]
@@ -95,6 +97,8 @@ def head_for(plan: TaskPlan) -> Head:
         return ConfidenceHead(plan)
     if plan.metric == "angular_error":
         return AngleHead(plan)
+    if plan.metric == "distance_percentiles":
+        return PositionHead(plan)
     if kind is TaskKind.ORDINAL and plan.metric in ("qwk", "pearson"):
         return GradeHead(plan)
     if kind is TaskKind.ORDINAL:
@@ -355,6 +359,24 @@ class ConfidenceHead(ValueHead):
         return (usual, 0.03, 0.05, 0.07, 0.1, 0.13, 0.17)
 
 
+class PositionHead(ValueHead):
+    """Latitude and longitude around one place."""
+
+    _STEP_DEG = 0.01
+
+    @override
+    def _publish(self, latent: FloatArray) -> FloatArray:
+        return np.round(self._middle() + self._STEP_DEG * latent, 6)
+
+    @override
+    def decode(self, predictions: FloatArray, option: float) -> Cells:
+        return {name: np.round(predictions[:, at], 6) for at, name in enumerate(self.plan.target.columns)}
+
+    def _middle(self) -> FloatArray:
+        rng = rng_for("place", self.plan.task_id)
+        return np.round(np.array([rng.uniform(36, 58), rng.uniform(-8, 28)]), 2)
+
+
 class AngleHead(Head):
     """A direction on the sphere as azimuth and zenith; predicted as a vector."""
 
@@ -367,7 +389,6 @@ class AngleHead(Head):
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         slope = self.plan.noise.signal
         y = _unit(slope * signal + noise)
-        oracle = np.mean([_unit(slope * signal + np.roll(_CUBE, at, axis=1)[0]) for at in range(1)], axis=0)
         oracle = np.mean([_unit(slope * signal + corner) for corner in _CUBE], axis=0)
         words = f"The direction is that of the vector {slope} * signal + noise."
         return Realised(y, oracle, words)

@@ -5,13 +5,14 @@ from typing import Literal
 
 import numpy as np
 
-from sandmle.authoring.plan import InsightPlan, NoisePlan, TaskPlan
+from sandmle.authoring.plan import InsightPlan, NoisePlan, SideColumn, TaskPlan
 from sandmle.authoring.procedural.families import families_of
 from sandmle.authoring.procedural.families.base import Medium
 from sandmle.authoring.procedural.substitution import MEDIA, drawable
 from sandmle.authoring.procedural.words import Vocabulary, vocabularies
 from sandmle.authoring.randomness import digest_of, rng_for
 from sandmle.errors import AuthoringError
+from sandmle.grading import get_metric
 from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpec, TaskKind
 
 Difficulty = Literal["easy", "medium", "hard"]
@@ -77,6 +78,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         target_words=words,
         target_unit=unit,
         label_shares=shares,
+        side_columns=_side_columns(dna, vocabulary, rng),
         insights=insights,
         interaction_share=interaction,
         noise=_noise(dna, knobs),
@@ -172,6 +174,8 @@ def _value_target(
     form = PredictionKind.VALUES
     if dna.metric == "angular_error":
         return TargetSpec(kind=form, columns=("azimuth", "zenith")), f"the direction that explains {meaning}", "rad", ()
+    if dna.metric == "distance_percentiles":
+        return TargetSpec(kind=form, columns=("true_lat", "true_lon")), f"the position behind {meaning}", "deg", ()
     if dna.metric == "laplace_log_likelihood":
         return TargetSpec(kind=form, columns=(name, "confidence"), low=low, high=high), meaning, unit, ()
     if dna.n_targets > 1:
@@ -219,4 +223,32 @@ def _noise(dna: StructuralDNA, knobs: Knobs) -> NoisePlan:
 def _metric_params(dna: StructuralDNA, target: TargetSpec) -> dict[str, object]:
     if dna.metric == "map_at_k":
         return {"k": target.max_items}
+    if dna.metric == "laplace_log_likelihood" and target.high is not None:
+        width = target.high - (target.low or 0.0)
+        return {"sigma_min": round(0.02 * width, 4), "error_max": round(0.5 * width, 4)}
     return {}
+
+
+def _side_columns(dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[SideColumn, ...]:
+    """Returns a public column for each further column that the metric needs."""
+    columns: list[SideColumn] = []
+    categories = [vocabulary.categories[at] for at in rng.permutation(len(vocabulary.categories))]
+    for role in get_metric(dna.metric).roles:
+        if not role.required:
+            continue
+        if role.kind == "group":
+            name, meaning, values = categories.pop()
+            columns.append(SideColumn(role=role.name, name=name, meaning=meaning, type="category", values=values))
+            continue
+        flags = _FLAGS[: 2 if role.many else 1]
+        columns += [
+            SideColumn(role=role.name, name=name, meaning=meaning, type="boolean", values=("0", "1"))
+            for name, meaning in flags
+        ]
+    return tuple(columns)
+
+
+_FLAGS = (
+    ("in_focus", "1 if the row belongs to the focus group of the study, else 0"),
+    ("second_site", "1 if the row was recorded at the second site, else 0"),
+)

@@ -162,22 +162,25 @@ class Pool:
             raise AuthoringError(f"the domain {self.vocabulary.domain} has no unused {kind} left")
         return self._left[kind].pop()
 
-    def number(self, *, log: bool | None = None) -> NumberColumn:
+    def number(self, *, log: bool | None = None, units: tuple[str, ...] = ()) -> NumberColumn:
         """Returns an unused number column.
 
         Args:
             log: Spread its values evenly on a log scale (positive columns only); None leaves it to chance.
+            units: The units that it may have; empty for any.
 
         Raises:
             AuthoringError: None is left.
         """
         left = self._left["numbers"]
-        at = len(left) - 1
-        if log:
-            at = next((index for index in reversed(range(len(left))) if left[index][3] > 4 * left[index][2] > 0), -1)
-        if at < 0:
-            raise AuthoringError(f"the domain {self.vocabulary.domain} has no unused numbers left")
-        name, unit, low, high, digits, meaning = left.pop(at)
+        fits = [
+            at
+            for at, (_, unit, low, high, *_rest) in enumerate(left)
+            if (not log or high > 4 * low > 0) and (not units or unit in units)
+        ]
+        if not fits:
+            raise AuthoringError(f"the domain {self.vocabulary.domain} has no unused numbers of this kind left")
+        name, unit, low, high, digits, meaning = left.pop(fits[-1])
         can_log = high > 4 * low > 0
         is_log = can_log and (bool(self._rng.integers(2)) if log is None else log)
         return NumberColumn(name, unit, low, high, digits, meaning, is_log)

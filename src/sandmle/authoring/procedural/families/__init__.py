@@ -1,6 +1,6 @@
 """The families of hidden sub-rules, by name."""
 
-from sandmle.authoring.procedural.families import cliffs, graded, plain
+from sandmle.authoring.procedural.families import cliffs, graded, image, plain, relations, text, trace
 from sandmle.authoring.procedural.families.base import Context, Family, Insight, Medium, Rows, Sample
 
 _ALL: tuple[Family, ...] = (
@@ -8,12 +8,37 @@ _ALL: tuple[Family, ...] = (
     graded.LogLinear(),
     graded.CategoryLevels(),
     graded.DecisionList(),
+    relations.Geo(),
     cliffs.Ratio(),
     cliffs.Checker(),
     cliffs.Periodic(),
     cliffs.DateGap(),
     cliffs.StructuredCode(),
+    relations.RelativeToGroup(),
+    relations.Replicates(),
+    relations.UnitMixUp(),
+    relations.Interaction(),
+    text.TopicWords(),
+    text.NamedTeam(),
+    text.NegatedPraise(),
+    text.OrderOfEvents(),
+    text.Quantity(),
+    text.Emphasis(),
+    text.RemarkCount(),
+    trace.TraceLevel(),
+    trace.TraceWindow(),
+    trace.TraceWave(),
+    trace.TracePitch(),
+    trace.TraceSpikes(),
+    trace.TraceGap(),
+    image.Tint(),
+    image.Patch(),
+    image.Dots(),
+    image.Shape(),
+    image.Stripes(),
+    image.PairDistance(),
 )
+# Columns without meaning for the target; no plan names them as insights.
 _PLAIN: tuple[Family, ...] = (plain.SingleNumber(), plain.SingleCategory(), plain.SingleDate())
 FAMILIES: dict[str, Family] = {family.name: family for family in (*_ALL, *_PLAIN)}
 

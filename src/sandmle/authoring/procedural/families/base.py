@@ -60,8 +60,6 @@ class Context:
     entity_column: str
     image_shape: tuple[int, int, int]
     trace_length: int
-    used: set[str] = field(default_factory=set)
-    """Marks of what was taken from media that hold only one of it, for example ``image:tint``."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Tabular families that are worth little until they are seen, and nearly everything after."""
 
 import numpy as np
+from typing_extensions import override
 
 from sandmle.authoring.procedural.families.base import (
     Columns,
@@ -24,6 +25,7 @@ class Ratio(Family):
     medium: Medium = "tabular"
     graded = False
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         upper, lower = context.pool.number(log=True), context.pool.number(log=True)
         spread = float(np.round(rng.uniform(0.25, 0.4), 3))
@@ -31,6 +33,7 @@ class Ratio(Family):
         specs = (number_spec(upper), number_spec(lower))
         return Insight(self.name, specs, words, {"upper": upper, "lower": lower, "spread": spread})
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         upper, lower, spread = (insight.params[key] for key in ("upper", "lower", "spread"))
         size = rng.uniform(-1.5, 1.5, size=rows.n)
@@ -41,6 +44,7 @@ class Ratio(Family):
             }
         )
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         upper, lower, spread = (insight.params[key] for key in ("upper", "lower", "spread"))
         gap = upper.standard(columns[upper.name]) - 0.9 * lower.standard(columns[lower.name])
@@ -54,6 +58,7 @@ class Checker(Family):
     medium: Medium = "tabular"
     graded = False
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         first, second = context.pool.number(log=False), context.pool.number(log=False)
         cuts = [float(n.values(np.array([rng.uniform(-0.3, 0.3)]))[0]) for n in (first, second)]
@@ -64,9 +69,11 @@ class Checker(Family):
         specs = (number_spec(first), number_spec(second))
         return Insight(self.name, specs, words, {"numbers": [first, second], "cuts": cuts})
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         return Sample({number.name: number.values(rng.normal(size=rows.n)) for number in insight.params["numbers"]})
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         numbers, cuts = insight.params["numbers"], insight.params["cuts"]
         sides = [np.sign(columns[n.name] - cut + 1e-9) for n, cut in zip(numbers, cuts, strict=True)]
@@ -80,6 +87,7 @@ class Periodic(Family):
     medium: Medium = "tabular"
     graded = False
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         name, meaning = context.pool.take("dates")
         period = str(rng.choice(["hour", "weekday", "season"]))
@@ -88,11 +96,13 @@ class Periodic(Family):
         spec = ColumnSpec(name=name, type="datetime", description=meaning)
         return Insight(self.name, (spec,), words, {"name": name, "period": period, "phase": phase})
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         start = np.datetime64("2021-01-01T00:00", "m")
         minutes = rows.day * 1440 + rng.integers(0, 1440, size=rows.n)
         return Sample({insight.params["name"]: start + minutes.astype(np.int64)})
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         when = columns[insight.params["name"]].astype("datetime64[m]")
         missing = np.isnat(when)
@@ -111,6 +121,7 @@ class DateGap(Family):
     medium: Medium = "tabular"
     graded = False
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         (first, first_meaning), (second, second_meaning) = context.pool.take("dates"), context.pool.take("dates")
         longest = float(rng.choice([10, 30, 60]))
@@ -121,12 +132,14 @@ class DateGap(Family):
         )
         return Insight(self.name, specs, words, {"first": first, "second": second, "longest": longest})
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         start = np.datetime64("2021-01-01T00:00", "m")
         begin = start + (rows.day * 1440 + rng.integers(0, 1440, size=rows.n)).astype(np.int64)
         gap = (rng.uniform(0.02, 1.0, size=rows.n) * insight.params["longest"] * 1440).astype(np.int64)
         return Sample({insight.params["first"]: begin, insight.params["second"]: begin + gap})
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         first, second = (columns[insight.params[key]].astype("datetime64[m]") for key in ("first", "second"))
         missing = np.isnat(first) | np.isnat(second)
@@ -141,6 +154,7 @@ class StructuredCode(Family):
     medium: Medium = "tabular"
     graded = False
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         name, meaning = context.pool.take("codes")
         letters = [str(letter) for letter in rng.permutation(list("ABCDEFGHKLMNPRST"))[:6]]
@@ -151,6 +165,7 @@ class StructuredCode(Family):
         spec = ColumnSpec(name=name, type="code", description=meaning)
         return Insight(self.name, (spec,), words, {"name": name, "letters": letters})
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         letters = np.array(insight.params["letters"])
         first, last = letters[rng.integers(6, size=(2, rows.n))]
@@ -158,6 +173,7 @@ class StructuredCode(Family):
         codes = [f"{a}{number:03d}-{b}" for a, number, b in zip(first, digits, last, strict=True)]
         return Sample({insight.params["name"]: np.array(codes, dtype=object)})
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         codes = columns[insight.params["name"]]
         lucky = set(insight.params["letters"][:3])

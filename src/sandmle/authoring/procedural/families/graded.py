@@ -1,6 +1,7 @@
 """Tabular families of which a solver on raw columns earns a good part."""
 
 import numpy as np
+from typing_extensions import override
 
 from sandmle.authoring.procedural.families.base import (
     Columns,
@@ -29,6 +30,7 @@ class SparseLinear(Family):
     medium: Medium = "tabular"
     graded = True
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         numbers = [context.pool.number() for _ in range(int(rng.integers(2, 4)))]
         names = ", ".join(number.name for number in numbers)
@@ -36,9 +38,11 @@ class SparseLinear(Family):
             self.name, tuple(map(number_spec, numbers)), f"Each of {names} counts by itself.", {"numbers": numbers}
         )
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         return Sample({number.name: number.values(rng.normal(size=rows.n)) for number in insight.params["numbers"]})
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         return column([number.standard(columns[number.name]) for number in insight.params["numbers"]])
 
@@ -50,6 +54,7 @@ class LogLinear(Family):
     medium: Medium = "tabular"
     graded = True
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         numbers = [context.pool.number(log=True) for _ in range(2)]
         powers = [float(np.round(rng.uniform(0.6, 1.4) * sign, 2)) for sign in (1, rng.choice([-1, 1]))]
@@ -57,9 +62,11 @@ class LogLinear(Family):
         words = f"What counts is the size of {formula}, on a log scale."
         return Insight(self.name, tuple(map(number_spec, numbers)), words, {"numbers": numbers, "powers": powers})
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         return Sample({number.name: number.values(rng.normal(size=rows.n)) for number in insight.params["numbers"]})
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         numbers, powers = insight.params["numbers"], insight.params["powers"]
         parts = [power * n.standard(columns[n.name]) for n, power in zip(numbers, powers, strict=True)]
@@ -73,6 +80,7 @@ class CategoryLevels(Family):
     medium: Medium = "tabular"
     graded = True
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         name, meaning, values = context.pool.take("categories")
         number = context.pool.number()
@@ -82,6 +90,7 @@ class CategoryLevels(Family):
         words = f"{name} counts by its value {table}; {number.name} counts by itself."
         return Insight(self.name, (spec, number_spec(number)), words, {"name": name, "table": table, "number": number})
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         values = np.array(list(insight.params["table"]), dtype=object)
         number = insight.params["number"]
@@ -92,6 +101,7 @@ class CategoryLevels(Family):
             }
         )
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         table, number = insight.params["table"], insight.params["number"]
         effects = [table.get(value, np.nan) for value in columns[insight.params["name"]]]
@@ -105,6 +115,7 @@ class DecisionList(Family):
     medium: Medium = "tabular"
     graded = True
 
+    @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         numbers = [context.pool.number() for _ in range(3)]
         cuts = [float(number.values(np.array([rng.uniform(0.1, 0.7)]))[0]) for number in numbers]
@@ -114,9 +125,11 @@ class DecisionList(Family):
         params = {"numbers": numbers, "cuts": cuts, "levels": levels}
         return Insight(self.name, tuple(map(number_spec, numbers)), words, params)
 
+    @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         return Sample({number.name: number.values(rng.normal(size=rows.n)) for number in insight.params["numbers"]})
 
+    @override
     def features(self, insight: Insight, columns: Columns) -> FloatArray:
         numbers, cuts, levels = (insight.params[key] for key in ("numbers", "cuts", "levels"))
         tests = [columns[n.name] > cut for n, cut in zip(numbers, cuts, strict=True)]
