@@ -238,5 +238,11 @@ def test_more_items_than_allowed_are_refused():
     assert "holds 3 labels; at most 2" in refused(key, "id y\nr a_b_c").message
 
 
+def test_label_sets_may_be_open():
+    for metric in ("micro_f1", "macro_f1"):
+        assert score(rule(metric, K.LABEL_SET), "id y\na p_q\nb q", "id y\na q_p\nb q") == 1.0
+        assert score(rule(metric, K.LABEL_SET), "id y\na p_q\nb q", "id y\na q_z\nb q") < 1.0
+
+
 def test_prediction_kinds_all_have_a_metric():
     assert {kind for name in metric_names() for kind in get_metric(name).kinds} == set(PredictionKind)

@@ -17,7 +17,7 @@ LARGEST = 1e30
 SUM_TOLERANCE = 1e-3
 """How far the sum of a row of class probabilities may be from one."""
 MAX_TEXT_CHARS = 10_000
-MAX_BOXES = 1_000
+MAX_BOXES = 100
 MAX_LABELS_IN_CELL = 10_000
 _SHOWN_LABELS = 12
 
@@ -274,9 +274,11 @@ def _permutation_cell(form: Form, cell: str) -> tuple[str, ...]:
     words = _words(cell)
     if not words:
         raise ValueError("is empty; all items of the row are needed, in order")
-    repeated = next((word for word in words if words.count(word) > 1), None) if len({*words}) < len(words) else None
-    if repeated is not None:
-        raise ValueError(f"holds the item {shown(repeated)} more than once")
+    seen: set[str] = set()
+    for word in words:
+        if word in seen:
+            raise ValueError(f"holds the item {shown(word)} more than once")
+        seen.add(word)
     return tuple(words)
 
 
@@ -289,6 +291,8 @@ def _text_cell(form: Form, cell: str) -> str:
 def _mask_cell(form: Form, cell: str) -> NDArray[np.int64]:
     height, width = form.target.mask_shape or (0, 0)
     words = cell.split()
+    if len(words) > height * width + 1:
+        raise ValueError(f"holds more runs than a mask of {height} x {width} pixels can have")
     if not all(word.isascii() and word.isdigit() and len(word) < 19 for word in words):
         raise ValueError(f"holds {shown(cell)}, which is not made of whole numbers `start length`")
     if len(words) % 2:

@@ -93,11 +93,11 @@ class Grader:
         try:
             return read_submission(self.key, submission, self._caps)
         except Exception as error:  # a fault of the reader is ours
-            _LOG.exception("reading a submission of %s failed", self.bundle.task_id)
+            _LOG.info("reading a submission of %s failed", self.bundle.task_id, exc_info=error)
             return SubmissionProblem(GradeStatus.GRADER_ERROR, _fault(error))
 
     def _broke(self, leaderboard: Leaderboard, error: Exception) -> GradeReport:
-        _LOG.error("grading a submission of %s failed", self.bundle.task_id, exc_info=error)
+        _LOG.info("grading a submission of %s failed", self.bundle.task_id, exc_info=error)
         return self._report(leaderboard, GradeStatus.GRADER_ERROR, _fault(error))
 
     def _report(self, leaderboard: str, status: GradeStatus, message: str, **more: Any) -> GradeReport:

@@ -6,9 +6,9 @@ Cells stay text: ``NA``, ``None`` and ``nan`` are words here, and nothing is unp
 import csv
 import io
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -129,11 +129,19 @@ def write_table(columns: Mapping[str, Sequence[Any] | np.ndarray], *, decimals: 
     Raises:
         ValueError: The columns differ in length.
     """
+    rows = list(zip(*(_cells(column, decimals) for column in columns.values()), strict=True))
+    text = _written(columns, rows, csv.QUOTE_MINIMAL)
+    if "\r" in text:  # Python's writer leaves a bare carriage return unquoted, and readers take it for a line's end
+        text = _written(columns, rows, csv.QUOTE_ALL)
+    return text.encode()
+
+
+def _written(header: Iterable[str], rows: list[tuple[Any, ...]], quoting: Literal[0, 1]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(_cells(column, decimals) for column in columns.values()), strict=True))
-    return out.getvalue().encode()
+    writer = csv.writer(out, lineterminator="\n", quoting=quoting)
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()
 
 
 def _cells(column: Sequence[Any] | np.ndarray, decimals: int | None) -> list[Any]:

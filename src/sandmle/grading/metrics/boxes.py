@@ -74,8 +74,9 @@ def _of_label(boxes: Boxes, label: str) -> tuple[Floats, Floats]:
     return boxes.corners[mine][order], boxes.confidence[mine][order]
 
 
-def _match(truth: Truth, prediction: Values, label: str, threshold: float) -> _Matches:
-    rows, confidences, hits = [], [], []
+def _match(truth: Truth, prediction: Values, label: str, thresholds: list[float]) -> list[_Matches]:
+    rows, confidences = [], []
+    hits: list[list[NDArray[np.bool_]]] = [[] for _ in thresholds]
     n_true = np.zeros(len(truth))
     for row, (true, predicted) in enumerate(zip(truth.values, prediction, strict=True)):
         wanted, _ = _of_label(true, label)
@@ -83,17 +84,19 @@ def _match(truth: Truth, prediction: Values, label: str, threshold: float) -> _M
         n_true[row] = len(wanted)
         rows.append(np.full(len(corners), row))
         confidences.append(confidence)
-        hits.append(_take_best(_iou(corners, wanted), threshold))
-    return _Matches(np.concatenate(rows), np.concatenate(confidences), np.concatenate(hits), n_true)
+        overlap = _iou(corners, wanted)
+        for found, threshold in zip(hits, thresholds, strict=True):
+            found.append(_take_best(overlap, threshold))
+    row_of, confidence_of = np.concatenate(rows), np.concatenate(confidences)
+    return [_Matches(row_of, confidence_of, np.concatenate(found), n_true) for found in hits]
 
 
 def _all_matches(truth: Truth, prediction: Values, params: Params) -> list[_Matches]:
     labels = sorted({label for boxes in truth.values for label in boxes.labels})
     if not labels:
         raise MetricUndefined("average precision is undefined: there is no true box")
-    return [
-        _match(truth, prediction, label, float(threshold)) for label in labels for threshold in params["iou_thresholds"]
-    ]
+    thresholds = [float(threshold) for threshold in params["iou_thresholds"]]
+    return [match for label in labels for match in _match(truth, prediction, label, thresholds)]
 
 
 def _mean_precision(matches: list[_Matches], keep: NDArray[np.bool_]) -> float:

@@ -54,11 +54,16 @@ def _binary(truth: Truth, prediction: Values, params: Params) -> Floats:
     return np.column_stack([true & predicted, predicted, true]).astype(float)
 
 
-def _pairs(truth: Truth, values: Values) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _label_set(truth: Truth, prediction: Values) -> tuple[str, ...]:
+    """Returns the task's labels, or where it has an open set all labels given."""
+    return truth.target.labels or tuple(sorted({label for row in (*truth.values, *prediction) for label in row}))
+
+
+def _pairs(truth: Truth, values: Values, labels: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Row and label of every label given ``# [n_pairs]`` each, without repeats within a row."""
     if truth.target.kind is _LABEL:
         return np.arange(len(values)), values.astype(np.intp)
-    codes = {label: code for code, label in enumerate(truth.target.labels)}
+    codes = {label: code for code, label in enumerate(labels)}
     pairs = sorted({(row, codes[label]) for row, labels in enumerate(values) for label in labels})
     flat = np.array(pairs, dtype=np.intp).reshape(-1, 2)
     return flat[:, 0], flat[:, 1]
@@ -66,9 +71,10 @@ def _pairs(truth: Truth, values: Values) -> tuple[NDArray[np.intp], NDArray[np.i
 
 def _macro_parts(truth: Truth, prediction: Values) -> tuple[Floats, Floats, Floats]:
     """F1 by label and its denominator ``# [n_labels]`` each, and how far each row moves their sum ``# [n_rows]``."""
-    n, n_labels = len(truth), len(truth.target.labels)
-    true_row, true_label = _pairs(truth, truth.values)
-    row, label = _pairs(truth, prediction)
+    labels = _label_set(truth, prediction)
+    n, n_labels = len(truth), len(labels)
+    true_row, true_label = _pairs(truth, truth.values, labels)
+    row, label = _pairs(truth, prediction, labels)
     hit = np.isin(row * n_labels + label, true_row * n_labels + true_label)
     hits: Floats = np.bincount(label[hit], minlength=n_labels).astype(float)
     total: Floats = np.bincount(np.concatenate([label, true_label]), minlength=n_labels).astype(float)
