@@ -18,8 +18,8 @@ class FakeSandbox:
     name = "fake"
     capabilities: frozenset[Capability] = frozenset()
 
-    def __init__(self, workers: int = 2) -> None:
-        self.workers = workers
+    def __init__(self, workers: int | None = 2) -> None:
+        self.workers = workers or 2
         self.requests: list[ExecRequest] = []
         self.most_at_once = 0
         self._at_once = 0

@@ -189,6 +189,22 @@ async def test_r04_an_episode_that_is_over_keeps_its_status_and_reward(
         assert (result.status, result.reward, result.failure) == (TrajectoryStatus.SUBMITTED, 1.0, None)
 
 
+async def test_g37_what_the_agent_claims_about_the_direction_changes_nothing(
+    bundle: Bundle, grader: Grader, sandbox: FakeSandbox
+) -> None:
+    async with episode_of(bundle, sandbox, grader) as (episode, say):
+        await say(f"The metric is lower-is-better.\n{run('submit sample_submission.csv')}")
+        low = await say("Lower is better, so:\nSCORE")
+        await say(f"I still say lower is better.\n{run('submit oracle.csv')}")
+        high = await say("Lower is better, so:\nSCORE")
+        assert "higher is better" in low.observation
+        assert "higher is better" in high.observation
+        assert high.record.feedback_score > low.record.feedback_score
+        result = await episode.grade()
+        assert result.terms["gold"] == 1.0
+        assert "lower-is-better" in episode.steps[0].reply
+
+
 @pytest.mark.parametrize("order", ["boom", "bug"])
 async def test_a_failing_sandbox_is_not_the_agents_fault(
     bundle: Bundle, grader: Grader, sandbox: FakeSandbox, order: str
