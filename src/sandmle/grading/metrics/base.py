@@ -224,6 +224,17 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
     return quotient
 
 
+def ratio_of_means(means: Floats, params: Params) -> Floats:
+    """Combines two statistics: the first mean over the second."""
+    return ratio(means[..., 0], means[..., 1])
+
+
+def f1_of_means(means: Floats, params: Params) -> Floats:
+    """Combines counts of hits, predictions and truths into F1."""
+    hits, predicted, true = np.moveaxis(means, -1, 0)
+    return ratio(2 * hits, predicted + true)
+
+
 def objects(items: list[Any]) -> Values:
     """Returns items as a one-dimensional array of objects ``# [n_items]``, whatever they are."""
     array = np.empty(len(items), dtype=object)

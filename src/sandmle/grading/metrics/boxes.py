@@ -5,7 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sandmle.grading.metrics.base import Boxes, Floats, Metric, MetricUndefined, OfMeans, Params, Truth, Values, ratio
+from sandmle.grading.metrics.base import (
+    Boxes,
+    Floats,
+    Metric,
+    MetricUndefined,
+    OfMeans,
+    Params,
+    Truth,
+    Values,
+    f1_of_means,
+    ratio,
+)
 from sandmle.records import Direction, PredictionKind
 
 _BOXES = (PredictionKind.BOXES,)
@@ -142,11 +153,6 @@ def _located(truth: Truth, prediction: Values, params: Params) -> Floats:
     return counts
 
 
-def _f1(means: Floats, params: Params) -> Floats:
-    hits, predicted, true = np.moveaxis(means, -1, 0)
-    return ratio(2 * hits, predicted + true)
-
-
 BOX_MAP = Metric(
     name="box_map",
     title="mean average precision of boxes (mAP)",
@@ -169,7 +175,7 @@ POINT_F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=_BOXES,
     best=1.0,
-    calculation=OfMeans(_located, _f1),
+    calculation=OfMeans(_located, f1_of_means),
     words=(
         "F1 over all boxes of all rows: a hit is a predicted box whose centre lies in a true box of its label that "
         "no surer prediction has taken."

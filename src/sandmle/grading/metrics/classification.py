@@ -3,7 +3,18 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sandmle.grading.metrics.base import Floats, Metric, MetricUndefined, OfMeans, Params, Truth, Values, Whole, ratio
+from sandmle.grading.metrics.base import (
+    Floats,
+    Metric,
+    MetricUndefined,
+    OfMeans,
+    Params,
+    Truth,
+    Values,
+    Whole,
+    f1_of_means,
+    ratio,
+)
 from sandmle.records import Direction, PredictionKind
 
 _LABEL, _SETS, _TEXT = PredictionKind.LABEL, PredictionKind.LABEL_SET, PredictionKind.TEXT
@@ -32,11 +43,6 @@ def _overlap(truth: Truth, prediction: Values, params: Params) -> Floats:
         for true, predicted in zip(truth.values, prediction, strict=True)
     ]
     return np.array(rows, dtype=float)
-
-
-def _f1(means: Floats, params: Params) -> Floats:
-    hits, predicted, true = np.moveaxis(means, -1, 0)
-    return ratio(2 * hits, predicted + true)
 
 
 def _micro_f1(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -153,7 +159,7 @@ F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL,),
     best=1.0,
-    calculation=OfMeans(_binary, _f1),
+    calculation=OfMeans(_binary, f1_of_means),
     words="The harmonic mean of precision and recall of the positive label, the last of the label set.",
     formula=r"\frac{2\,TP}{2\,TP + FP + FN}",
 )
@@ -173,7 +179,7 @@ MICRO_F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL, _SETS),
     best=1.0,
-    calculation=OfMeans(_micro_f1, _f1),
+    calculation=OfMeans(_micro_f1, f1_of_means),
     words="F1 over all labels of all rows together. With one label a row this is accuracy.",
     formula=r"\frac{2\sum_i |\hat Y_i \cap Y_i|}{\sum_i |\hat Y_i| + \sum_i |Y_i|}",
 )

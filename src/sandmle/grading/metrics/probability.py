@@ -2,7 +2,18 @@
 
 import numpy as np
 
-from sandmle.grading.metrics.base import Floats, Metric, MetricUndefined, OfMeans, Params, Role, Truth, Values, ratio
+from sandmle.grading.metrics.base import (
+    Floats,
+    Metric,
+    MetricUndefined,
+    OfMeans,
+    Params,
+    Role,
+    Truth,
+    Values,
+    f1_of_means,
+    ratio_of_means,
+)
 from sandmle.records import Direction, PredictionKind
 
 CLIP = 1e-15
@@ -39,10 +50,6 @@ def _weighted_log_loss(truth: Truth, prediction: Values, params: Params) -> Floa
     return np.column_stack([(weights * _binary_loss(true, predicted)).sum(axis=1), weights.sum(axis=1)])
 
 
-def _first_over_second(means: Floats, params: Params) -> Floats:
-    return ratio(means[..., 0], means[..., 1])
-
-
 def _kl(truth: Truth, prediction: Values, params: Params) -> Floats:
     true = truth.values
     # A share of 0 adds nothing: the limit of t log t.
@@ -54,11 +61,6 @@ def _soft_counts(truth: Truth, prediction: Values, params: Params) -> Floats:
     if not truth.values.any():
         raise MetricUndefined("probabilistic F1 is undefined: no answer is positive")
     return np.column_stack([truth.values * prediction, prediction, truth.values])
-
-
-def _soft_f1(means: Floats, params: Params) -> Floats:
-    hits, predicted, true = np.moveaxis(means, -1, 0)
-    return ratio(2 * hits, predicted + true)
 
 
 def _label_precisions(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -97,7 +99,7 @@ WEIGHTED_LOG_LOSS = Metric(
     direction=Direction.MINIMIZE,
     kinds=(_PROBABILITY, _LABELS),
     best=0.0,
-    calculation=OfMeans(_weighted_log_loss, _first_over_second),
+    calculation=OfMeans(_weighted_log_loss, ratio_of_means),
     words=(
         "The binary log loss of every predicted probability, averaged with weights: of the row, of the column, and "
         "of positive answers. Probabilities are clipped to [1e-15, 1 - 1e-15]."
@@ -131,7 +133,7 @@ PROBABILISTIC_F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_PROBABILITY,),
     best=1.0,
-    calculation=OfMeans(_soft_counts, _soft_f1),
+    calculation=OfMeans(_soft_counts, f1_of_means),
     words="F1 of the positive label, with probabilities in the place of counts: no cut is needed.",
     formula=r"\frac{2\sum_i y_i \hat p_i}{\sum_i \hat p_i + \sum_i y_i}",
     numbers="unit",
@@ -142,7 +144,7 @@ LWLRAP = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABELS,),
     best=1.0,
-    calculation=OfMeans(_label_precisions, _first_over_second),
+    calculation=OfMeans(_label_precisions, ratio_of_means),
     words=(
         "For every true label: the share of true ones among the labels that its row ranks at least as high; "
         "averaged over all true labels. Any finite numbers are accepted; only their order within a row counts, and "

@@ -13,6 +13,7 @@ from sandmle.grading.metrics.base import (
     Values,
     Whole,
     ratio,
+    ratio_of_means,
 )
 from sandmle.records import Direction, PredictionKind
 
@@ -45,10 +46,6 @@ def _scored_only(truth: Truth, prediction: Values, params: Params) -> Floats:
     if not scored.any():
         raise MetricUndefined("the MAE of scored rows is undefined: no row is scored")
     return np.column_stack([scored * _distances(truth, prediction, params)[:, 0], scored]).astype(float)
-
-
-def _first_over_second(means: Floats, params: Params) -> Floats:
-    return ratio(means[..., 0], means[..., 1])
 
 
 def _by_group(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -172,7 +169,7 @@ MASKED_MAE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_scored_only, _first_over_second),
+    calculation=OfMeans(_scored_only, ratio_of_means),
     words="The mean absolute error over those rows only that the task marks as scored.",
     formula=r"\frac{\sum_i s_i |\hat y_i - y_i|}{\sum_i s_i}",
     roles=(Role("scored", "flag"), Role("group", "group", required=False)),

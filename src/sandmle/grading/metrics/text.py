@@ -6,7 +6,17 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from sandmle.errors import ConfigError
-from sandmle.grading.metrics.base import Floats, Metric, MetricUndefined, OfMeans, Params, Truth, Values, ratio
+from sandmle.grading.metrics.base import (
+    Floats,
+    Metric,
+    MetricUndefined,
+    OfMeans,
+    Params,
+    Truth,
+    Values,
+    f1_of_means,
+    ratio_of_means,
+)
 from sandmle.records import Direction, PredictionKind
 
 _TEXT = (PredictionKind.TEXT,)
@@ -36,10 +46,6 @@ def _normalised_edits(truth: Truth, prediction: Values, params: Params) -> Float
     return rows
 
 
-def _first_over_second(means: Floats, params: Params) -> Floats:
-    return ratio(means[..., 0], means[..., 1])
-
-
 def _jaccard(truth: Truth, prediction: Values, params: Params) -> Floats:
     shares = []
     for true, predicted in zip(truth.values, prediction, strict=True):
@@ -54,11 +60,6 @@ def _spans(truth: Truth, prediction: Values, params: Params) -> Floats:
     if not (true != "").any():
         raise MetricUndefined("F1 of spans is undefined: no row has an answer")
     return np.column_stack([(true == predicted) & (true != ""), predicted != "", true != ""]).astype(float)
-
-
-def _f1(means: Floats, params: Params) -> Floats:
-    hits, predicted, true = np.moveaxis(means, -1, 0)
-    return ratio(2 * hits, predicted + true)
 
 
 LEVENSHTEIN = Metric(
@@ -78,7 +79,7 @@ NORMALISED_LEVENSHTEIN = Metric(
     direction=Direction.MINIMIZE,
     kinds=_TEXT,
     best=0.0,
-    calculation=OfMeans(_normalised_edits, _first_over_second),
+    calculation=OfMeans(_normalised_edits, ratio_of_means),
     words=(
         "The number of items to insert, delete or replace to reach the answers, over the number of items in all "
         "answers. Items are separated by spaces. It may exceed 1."
@@ -105,7 +106,7 @@ SPAN_F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=_TEXT,
     best=1.0,
-    calculation=OfMeans(_spans, _f1),
+    calculation=OfMeans(_spans, f1_of_means),
     words=(
         "F1 over all rows: a hit is an answer given exactly (but for spaces around it). An empty cell means that "
         "there is no answer; it costs no precision, and misses an answer that exists."
