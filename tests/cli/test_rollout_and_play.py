@@ -155,9 +155,10 @@ def test_play_without_a_submission_exits_1(bundle: Bundle) -> None:
 
 @pytest.mark.sandbox
 def test_a_real_episode_reads_inputs_and_reaches_no_answers(bundle: Bundle) -> None:
+    answers = str(bundle.answers_path)
     code = (
         "import os, shutil\n"
-        f"print(sorted(os.listdir('input')), os.path.exists('../private'), os.path.exists({str(bundle.answers_path)!r}))\n"
+        f"print(sorted(os.listdir('input')), os.path.exists('../private'), os.path.exists({answers!r}))\n"
         "try:\n    open('input/new', 'w')\nexcept OSError as error:\n    print('read-only', error.errno)\n"
         "shutil.copy('input/oracle.csv', 'submission.csv')\n"
         "open('kept.txt', 'w').write('1')\n"

@@ -1,5 +1,6 @@
 """``sandmle rollout``: policies work on tasks; every episode becomes a line of the run directory."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,8 @@ from sandmle.cli.output import JsonOption, console, print_json, progress_line
 
 if TYPE_CHECKING:
     from sandmle.rollouts import RolloutProgress
+
+_MAX_REASONS = 5
 
 
 def command(
@@ -105,10 +108,20 @@ def _print_summary(out: Path, summary: dict[str, Any]) -> None:
             f"above median {numbers['n_above_median']}, {medals}, {numbers['n_executions']} executions",
             markup=False,
         )
-    for failure in summary["failures"][:10]:
-        screen.print(
-            f"failed: {failure['policy']} at {failure['task_id']}, attempt {failure['attempt']}: "
-            f"{failure['boundary']}: {failure['message']}",
-            markup=False,
-        )
+    for line in _failure_lines(summary["failures"]):
+        screen.print(line, markup=False)
     screen.print(f"wrote {out}; compare with: sandmle report {out}", markup=False)
+
+
+def _failure_lines(failures: list[dict[str, Any]]) -> list[str]:
+    """Returns one line a reason, the most frequent first, with one episode that it befell."""
+    counts = Counter((each["boundary"], each["message"]) for each in failures)
+    first = {(each["boundary"], each["message"]): each for each in reversed(failures)}
+    lines = []
+    for reason, count in counts.most_common(_MAX_REASONS):
+        each = first[reason]
+        where = f"{each['policy']} at {each['task_id']}, attempt {each['attempt']}"
+        lines.append(f"failed: {count} episode(s) for a fault of the {reason[0]}: {reason[1]} (first: {where})")
+    if len(counts) > _MAX_REASONS:
+        lines.append(f"failed: {len(counts) - _MAX_REASONS} further reasons, see summary.json")
+    return lines
