@@ -27,8 +27,17 @@ from sandmle.rollouts.config import RolloutConfig
 CONFIG_FILE = "run.json"
 TRAJECTORIES_FILE = "trajectories.jsonl"
 SUMMARY_FILE = "summary.json"
-# Written along with the configuration, for the reader; a resumed run may differ in them.
-_NOT_COMPARED = frozenset({"versions"})
+# How a run is carried out, not what it does: a server may have another address after a restart.
+_NOT_COMPARED = frozenset(
+    {
+        "versions",
+        "policy_options.base_url",
+        "policy_options.api_key_env",
+        "policy_options.concurrency",
+        "policy_options.max_retries",
+        "policy_options.max_wait_s",
+    }
+)
 
 
 class RunDir:
@@ -148,13 +157,13 @@ def _check_or_write_config(path: Path, config: RolloutConfig, *, resume: bool) -
 
 def _first_difference(found: Any, wanted: Any, prefix: str = "") -> str:
     """Returns the first key that differs, with both values; empty when none does."""
+    if prefix in _NOT_COMPARED or found == wanted:
+        return ""
     if isinstance(found, dict) and isinstance(wanted, dict):
-        for key in sorted({*found, *wanted} - (set() if prefix else _NOT_COMPARED)):
+        for key in sorted({*found, *wanted}):
             name = f"{prefix}.{key}" if prefix else key
             if difference := _first_difference(found.get(key), wanted.get(key), name):
                 return difference
-        return ""
-    if found == wanted:
         return ""
     return f"{prefix} ({_short(found)}, not {_short(wanted)})"
 
