@@ -4,6 +4,8 @@ import math
 import threading
 from collections.abc import Sequence
 
+from threadpoolctl import threadpool_limits
+
 from sandmle.gate.base import Check, Finding, GateContext, Regenerate
 from sandmle.gate.checks import STANDARD_CHECKS
 from sandmle.records import CheckResult, GateReport, ThresholdPreset, Verdict
@@ -37,23 +39,19 @@ def run_gate(
     """
     context = GateContext(bundle, preset or bundle.spec.thresholds.preset, sandbox, regenerate)
     results: list[CheckResult] = []
-    for check in STANDARD_CHECKS if checks is None else checks:
-        if not check.needs <= context.have:
-            continue
-        results.append(_ask(check, context))
-        if check.decides and results[-1].verdict is not Verdict.VALID:
-            break
+    with threadpool_limits(1):  # sums over threads depend on their number
+        for check in STANDARD_CHECKS if checks is None else checks:
+            if not check.needs <= context.have:
+                continue
+            results.append(_ask(check, context))
+            if check.decides and results[-1].verdict is not Verdict.VALID:
+                break
     return GateReport(
         task_id=bundle.task_id,
         task_hash=bundle.spec.task_hash,
         verdict=_overall(results),
         checks=tuple(results),
     )
-
-
-def left_out(checks: Sequence[Check], have: GateContext) -> list[str]:
-    """Returns the names of checks that lack something they need."""
-    return [check.name for check in checks if not check.needs <= have.have]
 
 
 def _ask(check: Check, context: GateContext) -> CheckResult:

@@ -9,7 +9,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,11 +22,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 Matrix = np.ndarray
 INPUT = Path("input")
-N_FOLDS = 3
+N_FOLDS = 4
 MOST_LEVELS = 25
 MOST_CROSSED = 6
 SIDE = 16
@@ -34,11 +34,19 @@ LABELLED = ("label", "probability", "ranked_labels", "label_set")
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6)
 
 
+class Data(NamedTuple):
+    """Both tables as numbers."""
+
+    x: Matrix  # [n_train, n_features]
+    fresh: Matrix  # [n_test, n_features]
+    n_single: int  # features that come from one column each; the others come from pairs
+
+
 # --- features -----------------------------------------------------------------------------------------------------
 
 
-def build_features(train: pd.DataFrame, test: pd.DataFrame) -> tuple[Matrix, Matrix]:
-    """Returns numbers for both tables, ``# [n_train, n_features]`` and ``# [n_test, n_features]``."""
+def build_features(train: pd.DataFrame, test: pd.DataFrame) -> Data:
+    """Returns numbers for both tables."""
     both = pd.concat([train, test], ignore_index=True)
     n = len(train)
     blocks: list[Matrix] = []
@@ -47,10 +55,16 @@ def build_features(train: pd.DataFrame, test: pd.DataFrame) -> tuple[Matrix, Mat
         made, is_number = column_features(both[name], n)
         blocks += made
         plain += made[:1] if is_number else []
-    blocks += crossed(plain[:MOST_CROSSED])
-    features = np.column_stack(blocks) if blocks else np.zeros((len(both), 1))
-    features = features[:, np.ptp(features[:n], axis=0) > 0] if n else features
-    return features[:n], features[n:]
+    single = lively(blocks, n) if blocks else np.zeros((len(both), 1))
+    pairs = crossed(plain[:MOST_CROSSED])
+    features = np.hstack([single, lively(pairs, n)]) if pairs else single
+    return Data(features[:n], features[n:], single.shape[1])
+
+
+def lively(blocks: list[Matrix], n_train: int) -> Matrix:
+    """Returns the columns that vary in the training rows."""
+    features = np.column_stack(blocks)
+    return np.asarray(features[:, np.ptp(features[:n_train], axis=0) > 0])
 
 
 def column_features(cells: pd.Series, n_train: int) -> tuple[list[Matrix], bool]:
@@ -191,17 +205,26 @@ def crossed(columns: list[Matrix]) -> list[Matrix]:
 # --- models -------------------------------------------------------------------------------------------------------
 
 
-def class_models(n_classes: int) -> list[Any]:
+def class_models(data: Data, n_classes: int) -> list[Any]:
     """Returns classifiers to choose from."""
-    found = [make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=300)) for c in (0.003, 0.03, 0.3)]
+    found = [linear(data.n_single, LogisticRegression(C=c, max_iter=300)) for c in (0.003, 0.03, 0.3)]
+    if data.x.shape[1] > data.n_single:
+        found.append(linear(data.x.shape[1], LogisticRegression(C=0.03, max_iter=300)))
     if n_classes <= 8:
         found.append(LGBMClassifier(**boosting()))
     return found
 
 
-def value_models() -> list[Any]:
+def value_models(data: Data) -> list[Any]:
     """Returns regressors to choose from."""
-    return [make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 4, 8))), LGBMRegressor(**boosting())]
+    widths = sorted({data.n_single, data.x.shape[1]})
+    ridges = [linear(width, RidgeCV(np.logspace(-1, 4, 8))) for width in widths]
+    return [*ridges, LGBMRegressor(**boosting())]
+
+
+def linear(n_columns: int, model: Any) -> Any:
+    """Returns a linear model on the first columns, scaled."""
+    return make_pipeline(FunctionTransformer(lambda x: x[:, :n_columns]), StandardScaler(), model)
 
 
 def boosting() -> dict[str, Any]:
@@ -219,13 +242,14 @@ def probabilities(model: Any, features: Matrix, n_classes: int) -> Matrix:
     return np.asarray(full / full.sum(axis=1, keepdims=True))
 
 
-def predict_classes(x: Matrix, codes: Matrix, fresh: Matrix, n_classes: int, score: Any) -> tuple[Matrix, Matrix]:
+def predict_classes(data: Data, codes: Matrix, n_classes: int, score: Any) -> tuple[Matrix, Matrix]:
     """Returns held-out probabilities of the training rows and those of fresh rows, by the best of the models."""
+    x, fresh, _ = data
     if len(np.unique(codes)) < 2:
         rows = np.eye(n_classes)[int(codes[0])]
         return np.tile(rows, (len(x), 1)), np.tile(rows, (len(fresh), 1))
     everything = []
-    for model in class_models(n_classes):
+    for model in class_models(data, n_classes):
         held = np.zeros((len(x), n_classes))
         for fitted, out in folds(len(x)):
             if len(np.unique(codes[fitted])) < 2:
@@ -236,10 +260,11 @@ def predict_classes(x: Matrix, codes: Matrix, fresh: Matrix, n_classes: int, sco
     return best_or_blend(everything, score)
 
 
-def predict_values(x: Matrix, y: Matrix, fresh: Matrix, score: Any) -> tuple[Matrix, Matrix]:
+def predict_values(data: Data, y: Matrix, score: Any) -> tuple[Matrix, Matrix]:
     """Returns held-out values of the training rows and those of fresh rows, by the best of the models."""
+    x, fresh, _ = data
     everything = []
-    for model in value_models():
+    for model in value_models(data):
         held = np.zeros(len(x))
         for fitted, out in folds(len(x)):
             held[out] = model.fit(x[fitted], y[fitted]).predict(x[out])
@@ -249,13 +274,13 @@ def predict_values(x: Matrix, y: Matrix, fresh: Matrix, score: Any) -> tuple[Mat
 
 
 def best_or_blend(pairs: list[tuple[Matrix, Matrix]], score: Any) -> tuple[Matrix, Matrix]:
-    """Returns the pair with the best held-out score, or the mean of the two best."""
+    """Returns the pair with the best held-out score, or the mean of the two or three best."""
     pairs = sorted(pairs, key=lambda pair: -score(pair[0]))
-    if len(pairs) == 1:
-        return pairs[0]
-    (held, predicted), (other_held, other_predicted) = pairs[:2]
-    blend = ((held + other_held) / 2, (predicted + other_predicted) / 2)
-    return max((pairs[0], blend), key=lambda pair: score(pair[0]))
+    blends = [
+        (np.mean([held for held, _ in pairs[:n]], axis=0), np.mean([predicted for _, predicted in pairs[:n]], axis=0))
+        for n in (1, 2, 3)
+    ]
+    return max(blends, key=lambda pair: score(pair[0]))
 
 
 def folds(n: int) -> Any:
@@ -270,14 +295,11 @@ def class_score(metric: str, codes: Matrix) -> Any:
     """Returns a function of probabilities; more is better."""
 
     def score(chances: Matrix) -> float:
-        picked = chances.argmax(axis=1)
-        if metric in ("accuracy", "balanced_accuracy") or "f1" in metric or "mcc" in metric or "matthews" in metric:
-            return float(metrics.accuracy_score(codes, picked)) - 1e-3 * log_loss(chances, codes)
         if "qwk" in metric or "kappa" in metric:
-            return float(metrics.cohen_kappa_score(codes, picked, weights="quadratic"))
+            return float(metrics.cohen_kappa_score(codes, chances.argmax(axis=1), weights="quadratic"))
         if "auc" in metric and chances.shape[1] == 2 and len(np.unique(codes)) == 2:
             return float(metrics.roc_auc_score(codes, chances[:, 1]))
-        return -log_loss(chances, codes)
+        return -log_loss(chances, codes)  # for accuracy and its like too: counts of so few rows are too coarse
 
     return score
 
@@ -319,34 +341,32 @@ def best_threshold(metric: str, truth: Matrix, chances: Matrix) -> float:
 # --- one way of answering for each kind of prediction -------------------------------------------------------------
 
 
-def answer(task: dict[str, Any], train: pd.DataFrame, x: Matrix, fresh: Matrix, sample: pd.DataFrame) -> pd.DataFrame:
+def answer(task: dict[str, Any], train: pd.DataFrame, data: Data, sample: pd.DataFrame) -> pd.DataFrame:
     """Fills the sample submission."""
     kind, columns = task["kind"], task["columns"]
     known = [name for name in columns if name in train.columns]
     filled = sample.copy()
     if kind == "values":
-        filled = fill_values(task["metric"], columns, train, x, fresh, filled)
+        filled = fill_values(task["metric"], columns, train, data, filled)
         filled[columns] = filled[columns].clip(task["low"], task["high"])
         return filled
     if kind == "label_probabilities" or (
         kind == "class_probabilities" and known == columns and is_soft(train[columns])
     ):
-        shares = np.column_stack([one_share(train[name], x, fresh) for name in columns])
+        shares = np.column_stack([one_share(train[name], data) for name in columns])
         filled[columns] = shares / shares.sum(axis=1, keepdims=True) if kind == "class_probabilities" else shares
         return filled
     if kind == "label_set":
-        return fill_sets(task, train, x, fresh, filled)
-    return fill_labels(task, train, x, fresh, filled)
+        return fill_sets(task, train, data, filled)
+    return fill_labels(task, train, data, filled)
 
 
-def fill_labels(
-    task: dict[str, Any], train: pd.DataFrame, x: Matrix, fresh: Matrix, filled: pd.DataFrame
-) -> pd.DataFrame:
+def fill_labels(task: dict[str, Any], train: pd.DataFrame, data: Data, filled: pd.DataFrame) -> pd.DataFrame:
     """Predicts the one label of each row and writes it as the task wants it."""
     kind, columns, metric = task["kind"], task["columns"], task["metric"]
     labels: list[str] = columns if kind == "class_probabilities" else task["labels"] or ["0", "1"]
     codes = label_codes(task, train, labels)
-    held, chances = predict_classes(x, codes, fresh, len(labels), class_score(metric, codes))
+    held, chances = predict_classes(data, codes, len(labels), class_score(metric, codes))
     if kind == "class_probabilities":
         filled[columns] = chances
     elif kind == "probability":
@@ -383,18 +403,16 @@ def is_soft(frame: pd.DataFrame) -> bool:
     return bool(((frame > 0) & (frame < 1)).any().any())
 
 
-def one_share(target: pd.Series, x: Matrix, fresh: Matrix) -> Matrix:
+def one_share(target: pd.Series, data: Data) -> Matrix:
     """Returns chances of an indicator, or values of a share, between 0 and 1."""
     y = target.to_numpy(dtype=float)
     if is_soft(target.to_frame()):
-        return predict_values(x, y, fresh, value_score("rmse", y))[1].clip(0.001, 0.999)
+        return predict_values(data, y, value_score("rmse", y))[1].clip(0.001, 0.999)
     codes = y.astype(int)
-    return predict_classes(x, codes, fresh, 2, class_score("log_loss", codes))[1][:, 1]
+    return predict_classes(data, codes, 2, class_score("log_loss", codes))[1][:, 1]
 
 
-def fill_values(
-    metric: str, columns: list[str], train: pd.DataFrame, x: Matrix, fresh: Matrix, filled: pd.DataFrame
-) -> pd.DataFrame:
+def fill_values(metric: str, columns: list[str], train: pd.DataFrame, data: Data, filled: pd.DataFrame) -> pd.DataFrame:
     """Predicts each column by itself; a column without training values gets the usual error of the first."""
     error = 1.0
     for name in columns:
@@ -404,22 +422,20 @@ def fill_values(
         y = train[name].to_numpy(dtype=float)
         is_log = bool("log" in metric and "laplace" not in metric and y.min() >= 0)
         goal = np.log1p(y) if is_log else y
-        held, predicted = predict_values(x, goal, fresh, value_score(metric, goal))
+        held, predicted = predict_values(data, goal, value_score(metric, goal))
         error = float(np.abs(held - goal).mean() * 1.4)
         filled[name] = np.maximum(np.expm1(predicted), 0) if is_log else predicted
     return filled
 
 
-def fill_sets(
-    task: dict[str, Any], train: pd.DataFrame, x: Matrix, fresh: Matrix, filled: pd.DataFrame
-) -> pd.DataFrame:
+def fill_sets(task: dict[str, Any], train: pd.DataFrame, data: Data, filled: pd.DataFrame) -> pd.DataFrame:
     """Predicts each label by itself and writes those that are likely enough."""
     labels, name = task["labels"], task["columns"][0]
     own = [set(str(cell).split()) for cell in train[name].fillna("")]
     chances = []
     for label in labels:
         codes = np.array([int(label in cell) for cell in own])
-        chances.append(predict_classes(x, codes, fresh, 2, class_score("log_loss", codes))[1][:, 1])
+        chances.append(predict_classes(data, codes, 2, class_score("log_loss", codes))[1][:, 1])
     picked = np.transpose(chances) >= 0.35
     filled[name] = [" ".join(label for label, is_in in zip(labels, row, strict=True) if is_in) for row in picked]
     return filled
@@ -434,9 +450,9 @@ def main(task: dict[str, Any]) -> None:
     )
     sample = sample.set_index(task["id_column"]).loc[test[task["id_column"]]]
     inputs = [name for name in test.columns if name != task["id_column"]]
-    x, fresh = build_features(train[inputs], test[inputs])
+    data = build_features(train[inputs], test[inputs])
     task["train_targets"] = [name for name in train.columns if name not in test.columns]
-    answer(task, train, x, fresh, sample.reset_index()).to_csv("submission.csv", index=False)
+    answer(task, train, data, sample.reset_index()).to_csv("submission.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Run a function over many items: in this process or in several, with a record for each failure."""
+"""Run a function over many items, in one process or several, and keep what comes out safe from being killed."""
 
 from sandmle.parallel.map import Outcome, map_items, map_with
+from sandmle.parallel.run_folder import RunFolder, open_run_folder
 
-__all__ = ["Outcome", "map_items", "map_with"]
+__all__ = ["Outcome", "RunFolder", "map_items", "map_with", "open_run_folder"]

@@ -17,7 +17,7 @@ def run(context: GateContext) -> Finding:
 
 def _table_problems(context: GateContext) -> list[str]:
     spec = context.spec
-    named = [column.name for column in spec.columns]
+    named = [spec.id_column, *(column.name for column in spec.columns if column.name != spec.id_column)]
     answered = spec.target.columns[: get_metric(spec.metric).n_answer_columns]
     problems = []
     for path, frame, wanted in (
