@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import grade, play, report, rollout, seeds, view
+from sandmle.cli import generate, grade, play, report, rollout, seeds, validate, view
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -41,6 +41,8 @@ def _root(
 
 
 app.add_typer(seeds.app, name="seeds")
+app.command("generate")(generate.command)
+app.command("validate")(validate.command)
 app.command("grade")(grade.command)
 app.command("play")(play.command)
 app.command("rollout")(rollout.command)
