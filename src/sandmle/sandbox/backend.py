@@ -1,13 +1,14 @@
 """What the local backends share: checking a request, running it in a slot, taking out the files."""
 
 import os
+import secrets
 import stat
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from sandmle.errors import ConfigError, SandboxError
+from sandmle.errors import ConfigError, SandboxError, SandboxUnavailableError
 from sandmle.records import ExecResult
-from sandmle.sandbox import cgroups
+from sandmle.sandbox import cgroups, scratch, users
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.collect import collect, copy_back
 from sandmle.sandbox.slots import Slots
@@ -15,8 +16,7 @@ from sandmle.sandbox.supervise import Channels, Watch
 from sandmle.sandbox.view import View
 
 _MB = 1 << 20
-_FIRST_UID = 100_000
-_UIDS_PER_PROCESS = 64
+_SPACE_FOR_OURSELVES = 1 << 18
 
 
 class LocalBackend(ABC):
@@ -25,6 +25,8 @@ class LocalBackend(ABC):
     name: str
     capabilities: frozenset[Capability] = frozenset()
 
+    own_processes = 1
+    """Processes of the sandbox's own in the control group of an execution."""
     has_groups = False
     """Control groups bound memory and processes, and count CPU time."""
 
@@ -39,11 +41,14 @@ class LocalBackend(ABC):
             ConfigError: ``workers`` is below 1 or above 64.
         """
         self.workers = workers if workers is not None else len(os.sched_getaffinity(0))
-        if not 1 <= self.workers <= _UIDS_PER_PROCESS:
-            raise ConfigError(f"sandbox workers is {self.workers}; give 1 to {_UIDS_PER_PROCESS}")
+        if not 1 <= self.workers <= users.SLOTS:
+            raise ConfigError(f"sandbox workers is {self.workers}; give 1 to {users.SLOTS}")
         self.python = python
         self._slots = Slots(self.workers)
         self._groups: list[cgroups.SlotGroup] = []
+        self._watches: dict[int, Watch] = {}
+        self._first_uid = 0
+        self._owner_pid = 0
         self._started = False
 
     def start(self) -> Self:
@@ -55,12 +60,19 @@ class LocalBackend(ABC):
         if self._started:
             return self
         cgroups.remove_leftovers()
-        self._groups = [cgroups.make_slot(index) for index in range(self.workers)]
-        self.has_groups = not isinstance(self._groups[0], cgroups.NoGroup)
+        scratch.remove_leftovers()
+        sandbox_id = secrets.token_hex(4)
+        self._owner_pid = os.getpid()
+        self._first_uid = users.pick_first_uid()
+        self._groups = [cgroups.make_slot(sandbox_id, index) for index in range(self.workers)]
+        self.has_groups = all(not isinstance(group, cgroups.NoGroup) for group in self._groups)
         try:
             self._open()
             self._started = True
             self._prove()
+        except OSError as error:
+            self.close()
+            raise SandboxUnavailableError(f"the {self.name} sandbox cannot start: {error}") from error
         except BaseException:
             self.close()
             raise
@@ -69,28 +81,24 @@ class LocalBackend(ABC):
     def execute(self, request: ExecRequest) -> ExecResult:
         """Runs code; see :meth:`sandmle.sandbox.base.Sandbox.execute`."""
         self._check(request)
-        if not self._started:
-            raise SandboxError(f"the {self.name} sandbox is not started; use it in a with block or call start()")
+        self._need_started()
         with self._slots.turn() as slot:
-            group = self._groups[slot]
-            group.reset(request.limits)
-            channels = Channels.open()
-            watch = Watch(channels, request.limits, group)
+            self._need_started()  # it may have been closed meanwhile
             try:
-                self._launch(request, channels, self._message(request, slot))
-                channels.close_far()
-                watch.run()
-                return self._take(request, watch, group)
+                return self._run(request, slot)
             except OSError as error:
                 raise SandboxError(f"the {self.name} sandbox failed: {error}") from error
             finally:
-                watch.close()
-                self._after(channels)
-                channels.close()
+                self._watches.pop(slot, None)
 
     def close(self) -> None:
-        """Ends everything that was started. Idempotent."""
+        """Ends everything that was started; executions that are under way raise SandboxError. Idempotent."""
+        if self._owner_pid != os.getpid():
+            return  # a fork of the process that started it; the original still uses it
         self._started = False
+        for watch in list(self._watches.values()):
+            watch.aborted = True
+        self._slots.wait_idle()
         self._shut()
         for group in self._groups:
             group.remove()
@@ -122,12 +130,29 @@ class LocalBackend(ABC):
         """Starts process 1 with the far ends of the channels, and sends it the message."""
 
     @abstractmethod
-    def _workspace_fd(self, request: ExecRequest, watch: Watch) -> int:
-        """Returns a new descriptor of the workspace as the code left it."""
-
-    @abstractmethod
     def _after(self, channels: Channels) -> None:
         """Removes what ``_launch`` made for the execution with these channels."""
+
+    def _need_started(self) -> None:
+        if not self._started:
+            raise SandboxError(f"the {self.name} sandbox is not started; use it in a with block or call start()")
+        if self._owner_pid != os.getpid():
+            raise SandboxError(f"the {self.name} sandbox was started by another process; open one in each process")
+
+    def _run(self, request: ExecRequest, slot: int) -> ExecResult:
+        group = self._groups[slot]
+        group.reset(request.limits, own_processes=self.own_processes)
+        channels = Channels.open()
+        watch = self._watches[slot] = Watch(channels, request.limits, group)
+        try:
+            self._launch(request, channels, self._message(request, slot))
+            channels.close_far()
+            watch.run()
+            return self._take(request, watch, group)
+        finally:
+            watch.close()
+            self._after(channels)
+            channels.close()
 
     def _prove(self) -> None:
         from sandmle.sandbox.selftest import run_self_test
@@ -140,40 +165,43 @@ class LocalBackend(ABC):
             "code": request.code,
             "workspace": str(request.workspace.absolute()),
             "inputs": str(request.inputs.resolve()) if request.inputs is not None else None,
-            "uid": self._slot_uid(slot),
+            "uid": self._first_uid + slot,
             "cgroups": self._groups[slot].join_paths(),
-            "limit_data": not self.has_groups,
+            "uncounted": not self.has_groups,
             "rng_seed": request.rng_seed,
             "wall_s": limits.wall_s,
             "cpu_s": limits.cpu_s if limits.cpu_s is not None else limits.wall_s,
             "memory_mb": limits.memory_mb,
             "processes": limits.processes,
             "file_mb": limits.file_mb,
+            "space_bytes": self._space_bytes(request),
         }
 
-    def _slot_uid(self, slot: int) -> int:
-        """A user id that no other slot of any sandbox on this machine has, nor any real user."""
-        return _FIRST_UID + (os.getpid() % 20_000) * _UIDS_PER_PROCESS + slot
+    def _space_bytes(self, request: ExecRequest) -> int:
+        """What the workspace can hold: what the code may write, and what the sandbox itself puts there."""
+        return request.limits.file_mb * _MB + len(request.code) * 4 + _SPACE_FOR_OURSELVES
 
     def _take(self, request: ExecRequest, watch: Watch, group: cgroups.SlotGroup) -> ExecResult:
-        folder_fd = self._workspace_fd(request, watch)
-        try:
-            space = os.fstatvfs(folder_fd)
-            disk_full = watch.workspace_fd >= 0 and (space.f_bavail == 0 or space.f_favail == 0)
-            max_bytes = request.limits.file_mb * _MB
-            files = collect(folder_fd, request.collect, max_bytes=max_bytes)
-            copy_back(folder_fd, request.workspace, max_bytes=max_bytes)
-        finally:
-            os.close(folder_fd)
-        return watch.result(group.read(), disk_full=disk_full).replace(files=files)
+        result = watch.result(group.read())
+        if not watch.space_fds:
+            return result  # it ran out of memory before it began
+        max_bytes = request.limits.file_mb * _MB
+        files = collect(watch.space_fds[0], request.collect, max_bytes=max_bytes)
+        copy_back(watch.space_fds[0], request.workspace, max_bytes=max_bytes)
+        return result.replace(files=files)
 
     def _check(self, request: ExecRequest) -> None:
+        for name in request.collect:
+            if name.startswith("/") or "\0" in name or {"", ".", ".."} & set(name.split("/")):
+                raise ConfigError(f"cannot collect {name!r}; give a path inside the workspace")
         try:
             status = request.workspace.lstat()
         except OSError as error:
             raise ConfigError(f"workspace {request.workspace} cannot be used: {error.strerror}") from error
         if stat.S_ISLNK(status.st_mode) or not stat.S_ISDIR(status.st_mode):
             raise ConfigError(f"workspace {request.workspace} is not a folder of its own; give a folder, not a link")
+        if not os.access(request.workspace, os.R_OK | os.W_OK | os.X_OK):
+            raise ConfigError(f"workspace {request.workspace} cannot be read and written by this user")
         if request.inputs is not None:
             if not request.inputs.is_dir():
                 raise ConfigError(f"inputs {request.inputs} is not a folder")

@@ -1,6 +1,6 @@
 """The cold reference backend: bubblewrap makes the view, a fresh interpreter runs the code behind the same inner walls.
 
-Covers: what the forkserver covers, but for the size of the workspace, which lies on the host's disk.
+Covers: what the forkserver covers, but for the number of files in the workspace.
 Costs a cold start of the interpreter and of every import, some seconds for ML code. It serves as the reference that the
 forkserver must agree with, and for code that needs a clean process.
 """
@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,9 @@ from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.sandbox.backend import LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment, inner_command
-from sandmle.sandbox.collect import copy_back
-from sandmle.sandbox.supervise import SETUP_S, Channels, Watch
+from sandmle.sandbox.inner import jail
+from sandmle.sandbox.scratch import Scratch, remove_tree
+from sandmle.sandbox.supervise import Channels
 from sandmle.sandbox.view import View, library_view
 
 _BOOT = "/.boot"
@@ -32,6 +32,7 @@ _HELD = frozenset(
         Capability.NETWORK,
         Capability.PRIVILEGE,
         Capability.SYSCALLS,
+        Capability.DISK,
         Capability.LIFETIME,
     }
 )
@@ -43,6 +44,7 @@ class BwrapSandbox(LocalBackend):
     """Starts a fresh interpreter in bubblewrap for every execution."""
 
     name = "bwrap"
+    own_processes = 2
 
     def __init__(self, *, workers: int | None = None, python: str | None = None, threads: int = 1) -> None:
         """See :class:`LocalBackend`.
@@ -56,8 +58,8 @@ class BwrapSandbox(LocalBackend):
         self._threads = threads
         self._view: View | None = None
         self._program = ""
-        self._scratch: Path | None = None
-        self._running: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
+        self._scratch: Scratch | None = None
+        self._running: dict[int, tuple[subprocess.Popen[bytes] | None, Path | None]] = {}
 
     @property
     def view(self) -> View:
@@ -71,43 +73,46 @@ class BwrapSandbox(LocalBackend):
         if program is None:
             raise SandboxUnavailableError("the bwrap sandbox needs bubblewrap; run: sudo apt install bubblewrap")
         self._program = program
-        self._scratch = Path(tempfile.mkdtemp(prefix=f"sandmle-{os.getpid()}-"))
-        self._scratch.chmod(0o711)
-        (self._scratch / "empty").mkdir(mode=0o755)
+        self._scratch = Scratch()
+        # Bubblewrap lets what it binds keep its owner and mode, and the code is another user.
+        (self._scratch.path / "empty").mkdir(mode=0o755)
         for path, text in self.view.files.items():
-            file = self._scratch / "files" / path.lstrip("/")
+            file = self._scratch.path / "files" / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         self.capabilities = _HELD | (_COUNTED if self.has_groups else frozenset())
 
     def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:
-        folder = self._private_copy(request, message["uid"])
         root = os.geteuid() == 0
-        inner = inner_command(
-            self.view.python,
-            "init",
-            [*map(str, channels.far_fds()), "root" if root else "user_namespace"],
-            root=_BOOT,
-        )
-        groups = message.pop("cgroups")
-        message["cgroups"] = []
-        join = ["/bin/sh", "-c", _JOIN_AND_RUN, "sh", str(len(groups)), *groups]
-        command = [*join, self._program, *self._arguments(request, folder, as_root=root), "--", *inner]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            # Bubblewrap's own process 1 keeps the caller's environment whatever it shows to its child.
-            env=environment(self._threads),
-            pass_fds=channels.far_fds(),
-            start_new_session=True,
-        )
-        self._running[channels.control.fileno()] = (process, folder)
+        groups, message["cgroups"] = message["cgroups"], []
+        inputs, copied = self._readable_inputs(request)
+        self._running[channels.control.fileno()] = (None, copied)
+        workspace_fd = os.open(request.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            # The host's folder is in no mount of the view: process 1 copies from this descriptor, then closes it.
+            message["workspace"] = f"/proc/self/fd/{workspace_fd}"
+            fds = [*channels.far_fds(), workspace_fd]
+            mode = "root" if root else "user_namespace"
+            inner = inner_command(self.view.python, "init", [*map(str, fds), mode], root=_BOOT)
+            join = ["/bin/sh", "-c", _JOIN_AND_RUN, "sh", str(len(groups)), *groups]
+            arguments = self._arguments(inputs, message["space_bytes"], as_root=root)
+            process = subprocess.Popen(
+                [*join, self._program, *arguments, "--", *inner],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                # Bubblewrap's own process 1 keeps the caller's environment whatever it shows to its child.
+                env=environment(self._threads),
+                pass_fds=fds,
+                start_new_session=True,
+            )
+        finally:
+            os.close(workspace_fd)
+        self._running[channels.control.fileno()] = (process, copied)
         channels.close_far()
         channels.send_request(message)
 
-    def _arguments(self, request: ExecRequest, folder: Path, *, as_root: bool) -> list[str]:
+    def _arguments(self, inputs: Path | None, space_bytes: int, *, as_root: bool) -> list[str]:
         view, scratch = self.view, self._need_scratch()
         arguments = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
         arguments += ["--die-with-parent", "--as-pid-1", "--tmpfs", "/"]
@@ -135,57 +140,38 @@ class BwrapSandbox(LocalBackend):
         inner = Path(__file__).resolve().parent / "inner"
         arguments += ["--perms", "0755", "--dir", f"{_BOOT}/sandbox", "--ro-bind", str(inner), f"{_BOOT}/sandbox/inner"]
         arguments += ["--proc", "/proc", "--dev", "/dev"]
-        size = str(request.limits.file_mb << 20)
-        for place in ("/tmp", "/dev/shm"):
-            arguments += ["--perms", "1777", "--size", size, "--tmpfs", place]
-        arguments += ["--bind", str(folder), "/workspace"]
-        if request.inputs is not None:
-            arguments += ["--ro-bind", str(request.inputs.resolve()), "/workspace/input"]
-        return [*arguments, "--remount-ro", "/", "--chdir", "/workspace"]
+        for place, mode in (("/tmp", "1777"), ("/dev/shm", "1777"), (jail.WORKSPACE, "0755")):
+            arguments += ["--perms", mode, "--size", str(space_bytes), "--tmpfs", place]
+        if inputs is not None:
+            arguments += ["--ro-bind", str(inputs), jail.INPUT]
+        return [*arguments, "--remount-ro", "/", "--chdir", jail.WORKSPACE]
 
-    def _private_copy(self, request: ExecRequest, uid: int) -> Path:
-        """Returns a copy of the workspace that belongs to the slot's user."""
-        folder = Path(tempfile.mkdtemp(prefix="run-", dir=self._need_scratch()))
-        fd = os.open(request.workspace, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            copy_back(fd, folder, max_bytes=request.limits.file_mb << 20)
-        finally:
-            os.close(fd)
-        (folder / "input").mkdir(exist_ok=True)
-        if os.geteuid() == 0:
-            for place, folders, names in os.walk(folder):
-                for name in ["", *folders, *names]:
-                    os.chown(Path(place) / name, uid, uid, follow_symlinks=False)
-        return folder
-
-    def _workspace_fd(self, request: ExecRequest, watch: Watch) -> int:
-        process, folder = self._running[watch.channels.control.fileno()]
-        # Process 1 is dead; bubblewrap itself follows at once.
-        process.wait(timeout=SETUP_S)
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    def _readable_inputs(self, request: ExecRequest) -> tuple[Path | None, Path | None]:
+        """Returns the inputs as a folder that every user may read, and the copy made for that, if any."""
+        if request.inputs is None:
+            return None, None
+        inputs = request.inputs.resolve()
+        if os.geteuid() != 0 or jail.everyone_may_read(str(inputs)):
+            return inputs, None
+        copy = Path(tempfile.mkdtemp(prefix="inputs-", dir=self._need_scratch()))
+        copy.chmod(0o755)
+        jail.copy_files(str(inputs), str(copy), (0, 0))
+        return copy, copy
 
     def _after(self, channels: Channels) -> None:
-        process, folder = self._running.pop(channels.control.fileno(), (None, None))
+        process, copied = self._running.pop(channels.control.fileno(), (None, None))
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGKILL)
             process.wait()
-        if folder is not None:
-            _remove_tree(folder)
+        if copied is not None:
+            remove_tree(copied)
 
     def _need_scratch(self) -> Path:
         if self._scratch is None:
             raise SandboxError("the bwrap sandbox is closed")
-        return self._scratch
+        return self._scratch.path
 
     def _shut(self) -> None:
         if self._scratch is not None:
-            _remove_tree(self._scratch)
+            self._scratch.remove()
             self._scratch = None
-
-
-def _remove_tree(folder: Path) -> None:
-    """Removes a folder; what died a moment ago may still hold files open, so a failure is tried once more."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        time.sleep(0.05)
-        shutil.rmtree(folder, ignore_errors=True)

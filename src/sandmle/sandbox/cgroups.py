@@ -30,8 +30,13 @@ class SlotGroup(Protocol):
         """Returns the files into which a process writes ``0`` to join."""
         ...
 
-    def reset(self, limits: Limits) -> None:
-        """Sets the limits of the next execution and starts counting from zero."""
+    def reset(self, limits: Limits, *, own_processes: int) -> None:
+        """Sets the limits of the next execution and starts counting from zero.
+
+        Args:
+            limits: Memory and processes of the code.
+            own_processes: Processes of the sandbox's own that will be in the group.
+        """
         ...
 
     def read(self) -> Reading:
@@ -50,7 +55,7 @@ class NoGroup:
         """Returns nothing to join."""
         return []
 
-    def reset(self, limits: Limits) -> None:
+    def reset(self, limits: Limits, *, own_processes: int) -> None:
         """Does nothing."""
 
     def read(self) -> Reading:
@@ -79,7 +84,7 @@ class V1Group:
         """Returns the ``cgroup.procs`` of every controller."""
         return [str(folder / "cgroup.procs") for folder in self.folders.values()]
 
-    def reset(self, limits: Limits) -> None:
+    def reset(self, limits: Limits, *, own_processes: int) -> None:
         """Sets memory and process limits, and forgets the peak."""
         memory = self.folders["memory"]
         size = str(limits.memory_mb * _MB)
@@ -88,7 +93,7 @@ class V1Group:
         _write(memory / "memory.limit_in_bytes", size)
         _write_if_there(memory / "memory.memsw.limit_in_bytes", size)
         _write(memory / "memory.max_usage_in_bytes", "0")
-        _write(self.folders["pids"] / "pids.max", str(limits.processes + 1))
+        _write(self.folders["pids"] / "pids.max", str(limits.processes + own_processes))
         self._base = self._now()
 
     def read(self) -> Reading:
@@ -125,11 +130,11 @@ class V2Group:
         """Returns the group's ``cgroup.procs``."""
         return [str(self.folder / "cgroup.procs")]
 
-    def reset(self, limits: Limits) -> None:
+    def reset(self, limits: Limits, *, own_processes: int) -> None:
         """Sets memory and process limits; the peak counts anew where the kernel allows it (6.12 and later)."""
         _write(self.folder / "memory.max", str(limits.memory_mb * _MB))
         _write_if_there(self.folder / "memory.swap.max", "0")
-        _write(self.folder / "pids.max", str(limits.processes + 1))
+        _write(self.folder / "pids.max", str(limits.processes + own_processes))
         _write_if_there(self.folder / "memory.peak", "0")
         self._base = self._now()
 
@@ -176,13 +181,22 @@ def cgroup_kind() -> tuple[CgroupKind, str]:
     return "v1", ""
 
 
-def make_slot(index: int) -> SlotGroup:
-    """Makes the control group of a slot, or a stand-in where control groups cannot be used."""
+def make_slot(sandbox_id: str, index: int) -> SlotGroup:
+    """Makes the control group of a slot, or a stand-in where control groups cannot be used.
+
+    Args:
+        sandbox_id: Tells the sandboxes of this process apart.
+        index: The slot.
+    """
     kind, _ = cgroup_kind()
-    name = f"{_PREFIX}{os.getpid()}-{index}"
+    name = f"{_PREFIX}{os.getpid()}-{sandbox_id}-{index}"
     try:
         if kind == "v1":
-            folders = {controller: _own_v1(controller) / name for controller in ("memory", "pids", "cpuacct")}
+            # A group of its own under "cpu" gets its share of the cores however many processes it starts.
+            controllers = ["memory", "pids", "cpuacct"] + (
+                ["cpu"] if (_ROOT / "cpu" / "cgroup.procs").is_file() else []
+            )
+            folders = {controller: _own_v1(controller) / name for controller in controllers}
             for folder in folders.values():
                 folder.mkdir(exist_ok=True)
             return V1Group(folders)
@@ -199,7 +213,7 @@ def make_slot(index: int) -> SlotGroup:
 
 def remove_leftovers() -> None:
     """Removes groups of processes that are gone: a killed parent could not clean up."""
-    trees = [_ROOT, *(_ROOT / name for name in ("memory", "pids", "cpuacct"))]
+    trees = [_ROOT, *(_ROOT / name for name in ("memory", "pids", "cpuacct", "cpu"))]
     for tree in trees:
         for folder in tree.glob(f"**/{_PREFIX}*-*") if tree.is_dir() else ():
             owner = folder.name.removeprefix(_PREFIX).split("-")[0]

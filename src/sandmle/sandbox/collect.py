@@ -4,12 +4,18 @@ import os
 import shutil
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandmle.records import CollectedFile
 from sandmle.sandbox.base import INPUT_DIR
 
 SCRIPT_NAME = "main.py"
+_LEFT_BEHIND = frozenset({SCRIPT_NAME, INPUT_DIR})
+_CACHE_FOLDER = "__pycache__"
+_MAX_ENTRIES = 4000
+_MAX_DEPTH = 32
+_BLOCK = 4096
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
@@ -28,15 +34,16 @@ def collect(folder_fd: int, names: tuple[str, ...], *, max_bytes: int) -> tuple[
 def copy_back(folder_fd: int, target: Path, *, max_bytes: int) -> None:
     """Makes a host folder hold exactly the workspace's regular files.
 
-    The script itself, the inputs, links, devices, sockets, pipes, files with a second name and files over the cap stay
-    behind.
+    The script itself, the inputs, links, devices, sockets, pipes, files with a second name and Python's caches stay
+    behind, and so does what is too much: files beyond ``max_bytes`` together (holes count as if they were written),
+    very many files, very deep folders. What was copied back fits into the next execution's workspace.
     """
     for entry in os.scandir(target):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path)
         else:
             Path(entry.path).unlink()
-    _copy_folder(folder_fd, target, max_bytes, skip=frozenset({SCRIPT_NAME, INPUT_DIR}))
+    _copy_folder(folder_fd, target, _Room(max_bytes), depth=0)
 
 
 def _collect_one(folder_fd: int, name: str, max_bytes: int) -> CollectedFile:
@@ -89,23 +96,39 @@ def _read(fd: int, max_bytes: int) -> bytes:
     return bytes(data[:max_bytes])
 
 
-def _copy_folder(folder_fd: int, target: Path, max_bytes: int, *, skip: frozenset[str] = frozenset()) -> None:
-    for name in os.listdir(folder_fd):
-        if name in skip:
+@dataclass
+class _Room:
+    """What may still be copied."""
+
+    bytes_left: int
+    entries_left: int = _MAX_ENTRIES
+
+
+def _copy_folder(folder_fd: int, target: Path, room: _Room, *, depth: int) -> None:
+    for name in sorted(os.listdir(folder_fd)):
+        if name == _CACHE_FOLDER or (depth == 0 and name in _LEFT_BEHIND):
             continue
+        if room.entries_left <= 0:
+            return
         # What is not a plain file or folder by now (a link, a pipe) cannot be opened in this way, and stays behind.
         with suppress(OSError):
             fd = os.open(name, _OPEN, dir_fd=folder_fd)
             try:
-                _copy_entry(fd, target / name, max_bytes)
+                _copy_entry(fd, target / name, room, depth=depth)
             finally:
                 os.close(fd)
 
 
-def _copy_entry(fd: int, place: Path, max_bytes: int) -> None:
+def _copy_entry(fd: int, place: Path, room: _Room, *, depth: int) -> None:
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
-        place.mkdir()
-        _copy_folder(fd, place, max_bytes)
-    elif not _problem(status, max_bytes):
-        place.write_bytes(_read(fd, max_bytes))
+        if depth < _MAX_DEPTH:
+            room.entries_left -= 1
+            place.mkdir()
+            _copy_folder(fd, place, room, depth=depth + 1)
+        return
+    on_disk = -(-status.st_size // _BLOCK) * _BLOCK
+    if on_disk <= room.bytes_left and not _problem(status, room.bytes_left):
+        room.bytes_left -= on_disk
+        room.entries_left -= 1
+        place.write_bytes(_read(fd, status.st_size))

@@ -8,19 +8,17 @@ Does not cover: kernel exploits, side channels (timing, caches), CPU contention 
 
 import json
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 import threading
-from pathlib import Path
 from typing import Any
 
 from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.sandbox.backend import LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment, inner_command
-from sandmle.sandbox.supervise import Channels, Watch
+from sandmle.sandbox.scratch import Scratch
+from sandmle.sandbox.supervise import Channels
 from sandmle.sandbox.view import View, library_view
 
 PRELOAD = (
@@ -123,7 +121,7 @@ class ForkserverSandbox(LocalBackend):
         self._view: View | None = None
         self._server: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._root: Path | None = None
+        self._scratch: Scratch | None = None
         self._lock = threading.Lock()
         self.loaded: tuple[str, ...] = ()
         """Modules that are there when code starts."""
@@ -136,14 +134,16 @@ class ForkserverSandbox(LocalBackend):
         return self._view
 
     def _open(self) -> None:
-        self._root = Path(tempfile.mkdtemp(prefix=f"sandmle-{os.getpid()}-"))
+        self._scratch = Scratch()
         self._start_server()
         self.capabilities = _ISOLATED | (_COUNTED if self.has_groups else frozenset())
 
     def _start_server(self) -> None:
+        if self._scratch is None:
+            raise SandboxError("the forkserver is closed")
         near, far = socket.socketpair()
         setup = {
-            "root": str(self._root),
+            "root": str(self._scratch.path),
             "view": self.view.to_dict(),
             "preload": list(self._preload),
             "user_namespace": os.geteuid() != 0,
@@ -183,17 +183,15 @@ class ForkserverSandbox(LocalBackend):
         channels.close_far()
         channels.send_request(message)
 
-    def _workspace_fd(self, request: ExecRequest, watch: Watch) -> int:
-        return os.dup(watch.workspace_fd)
-
     def _after(self, channels: Channels) -> None:
         """Leaves nothing to remove: the view dies with its namespace."""
 
     def _shut(self) -> None:
-        self._stop_server()
-        if self._root is not None:
-            shutil.rmtree(self._root, ignore_errors=True)
-            self._root = None
+        with self._lock:
+            self._stop_server()
+        if self._scratch is not None:
+            self._scratch.remove()
+            self._scratch = None
 
     def _stop_server(self) -> None:
         if self._socket is not None:

@@ -1,5 +1,6 @@
 """A handful of quick attacks at start-up: a sandbox that does not hold what it claims refuses to start."""
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def run_self_test(sandbox: Sandbox) -> None:
     Raises:
         SandboxUnavailableError: An attack succeeded, or the probe did not run.
     """
-    with tempfile.TemporaryDirectory(prefix="sandmle-selftest-") as name:
+    with tempfile.TemporaryDirectory(prefix=f"sandmle-{os.getpid()}-") as name:
         folder = Path(name)
         workspace, inputs = folder / "workspace", folder / "inputs"
         workspace.mkdir()

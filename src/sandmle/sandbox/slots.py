@@ -11,6 +11,7 @@ class Slots:
 
     def __init__(self, count: int) -> None:
         """Makes ``count`` slots."""
+        self._count = count
         self._lock = threading.Lock()
         self._free = deque(range(count))
         self._waiting: deque[threading.Event] = deque()
@@ -22,6 +23,12 @@ class Slots:
         try:
             yield slot
         finally:
+            self._give(slot)
+
+    def wait_idle(self) -> None:
+        """Waits until every turn that was taken or asked for before is over."""
+        taken = [self._take() for _ in range(self._count)]
+        for slot in taken:
             self._give(slot)
 
     def _take(self) -> int:

@@ -6,10 +6,11 @@ import selectors
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandmle.errors import SandboxError
+from sandmle.errors import ConfigError, SandboxError
 from sandmle.records import ExecResult, ExecStatus, Limits
 from sandmle.sandbox.cgroups import Reading, SlotGroup
 from sandmle.sandbox.output import HeadTail
@@ -19,7 +20,11 @@ SETUP_S = 30.0
 """Seconds until the first line of the code; longer means that the sandbox is broken."""
 _DRAIN_S = 0.2
 _CPU_LOOK_S = 0.1
+_DEATH_S = 20.0
+"""Seconds that the kernel gets to end an execution after the kill."""
 _CHUNK = 1 << 16
+_MAX_FDS = 8
+_KILLED = (ExecStatus.TIMEOUT, ExecStatus.OOM, ExecStatus.OUTPUT_LIMIT)
 _LENGTH_BYTES = 8
 
 
@@ -78,8 +83,10 @@ class Watch:
     group: SlotGroup
     init_fd: int = -1
     """pidfd of process 1."""
-    workspace_fd: int = -1
-    """The workspace, readable after all is dead; -1 where it is a host folder."""
+    space_fds: list[int] = field(default_factory=list)
+    """The places that the code may fill, readable after all is dead; the workspace first."""
+    aborted: bool = False
+    """Set from another thread when the sandbox is closed."""
     started_s: float | None = None
     ended_s: float = 0.0
     exit_event: dict[str, Any] | None = None
@@ -89,6 +96,7 @@ class Watch:
     err: HeadTail = field(default_factory=lambda: HeadTail(KEPT_OUTPUT_BYTES))
     _pending: bytes = b""
     _next_look_s: float = 0.0
+    _killed_s: float | None = None
 
     def run(self) -> None:
         """Watches until process 1, and with it everything, is dead.
@@ -114,36 +122,40 @@ class Watch:
                         selector.unregister(key.fd)
                 self._enforce(setup_deadline_s)
                 if self.init_fd < 0 and "control" not in [key.data for key in selector.get_map().values()]:
-                    raise SandboxError("the sandbox's process 1 died before the code started")
+                    dead = True
             self.ended_s = time.monotonic()
             self._drain(selector)
-        if self.started_s is None:
-            raise SandboxError("the sandbox's process 1 died before the code started")
+        if self.killed_for is None and (self.started_s is None or self.exit_event is None):
+            self._judge_early_death()
 
     def close(self) -> None:
         """Kills what is left and closes the descriptors."""
         self._kill()
-        for fd in (self.init_fd, self.workspace_fd):
+        for fd in (self.init_fd, *self.space_fds):
             if fd >= 0:
                 os.close(fd)
-        self.init_fd = self.workspace_fd = -1
+        self.init_fd, self.space_fds = -1, []
 
-    def result(self, reading: Reading, *, disk_full: bool) -> ExecResult:
+    def disk_full(self) -> bool:
+        """Says whether a place that the code may fill has no room left."""
+        spaces = [os.fstatvfs(fd) for fd in self.space_fds]
+        return any(space.f_bavail == 0 or space.f_favail == 0 for space in spaces)
+
+    def result(self, reading: Reading) -> ExecResult:
         """Puts together what is known.
 
         Args:
             reading: The control group's counters.
-            disk_full: The workspace had no room left at the end.
         """
         event = self.exit_event or {}
         wait_status = event.get("status")
         exit_code = os.waitstatus_to_exitcode(wait_status) if wait_status is not None else None
-        status, detail = self._status(exit_code, reading, disk_full=disk_full)
         cpu_s = reading.cpu_s if reading.cpu_s is not None else float(event.get("cpu_s", 0.0))
+        status, detail = self._status(exit_code, reading, cpu_s)
         start_s = self.started_s if self.started_s is not None else self.ended_s
         return ExecResult(
             status=status,
-            exit_code=None if status in (ExecStatus.TIMEOUT, ExecStatus.OUTPUT_LIMIT) else exit_code,
+            exit_code=None if status in _KILLED else exit_code,
             stdout=self.out.text(),
             stderr=self.err.text(),
             stdout_bytes=self.out.total,
@@ -154,23 +166,33 @@ class Watch:
             detail=detail,
         )
 
-    def _status(self, exit_code: int | None, reading: Reading, *, disk_full: bool) -> tuple[ExecStatus, str]:
+    def _status(self, exit_code: int | None, reading: Reading, cpu_s: float) -> tuple[ExecStatus, str]:
         if self.killed_for is not None:
             return self.killed_for, self.kill_detail
-        if reading.memory_kills:
-            return ExecStatus.OOM, f"killed: more than {self.limits.memory_mb} MB of memory"
+        for status, detail in self._passed_limits(reading):
+            return status, detail
         if exit_code is None:
             return ExecStatus.TIMEOUT, f"killed after {self.limits.wall_s:g} s"
         if exit_code == 0:
             return ExecStatus.OK, ""
-        if exit_code == -signal.SIGXCPU:
+        if exit_code in (-signal.SIGXCPU, -signal.SIGKILL) and cpu_s >= self._cpu_limit_s():
             return ExecStatus.TIMEOUT, f"killed: more than {self._cpu_limit_s():g} s of CPU time"
+        return self._other_failure(exit_code, reading)
+
+    def _passed_limits(self, reading: Reading) -> Iterator[tuple[ExecStatus, str]]:
+        """Yields the limits that end an execution whatever the code makes of them."""
+        if reading.memory_kills:
+            yield ExecStatus.OOM, f"killed: more than {self.limits.memory_mb} MB of memory"
+        if max(self.out.total, self.err.total) > self.limits.output_bytes:
+            yield ExecStatus.OUTPUT_LIMIT, f"killed: more than {self.limits.output_bytes} bytes of output"
+
+    def _other_failure(self, exit_code: int, reading: Reading) -> tuple[ExecStatus, str]:
         if exit_code == -signal.SIGXFSZ:
             return ExecStatus.LIMIT, f"killed: a file larger than {self.limits.file_mb} MB"
         if reading.process_refusals:
             return ExecStatus.LIMIT, f"failed at the limit of {self.limits.processes} processes and threads"
-        if disk_full:
-            return ExecStatus.LIMIT, f"failed with the workspace's {self.limits.file_mb} MB full"
+        if self.disk_full():
+            return ExecStatus.LIMIT, f"failed with {self.limits.file_mb} MB of files, all that there is room for"
         return ExecStatus.ERROR, ""
 
     def _cpu_limit_s(self) -> float:
@@ -178,14 +200,17 @@ class Watch:
 
     def _timeout_s(self, setup_deadline_s: float) -> float:
         now = time.monotonic()
-        if self.killed_for is not None:
-            return 1.0
         deadline_s = setup_deadline_s if self.started_s is None else self.started_s + self.limits.wall_s
-        return max(0.0, min(deadline_s - now, _CPU_LOOK_S))
+        return max(0.0, min(deadline_s - now, _CPU_LOOK_S)) if self._killed_s is None else _CPU_LOOK_S
 
     def _enforce(self, setup_deadline_s: float) -> None:
         now = time.monotonic()
-        if self.killed_for is not None:
+        if self.aborted:
+            self._kill()
+            raise SandboxError("the sandbox was closed while code was running")
+        if self._killed_s is not None:
+            if now > self._killed_s + _DEATH_S:
+                raise SandboxError(f"the kernel did not end an execution within {_DEATH_S:g} s")
             return
         if self.started_s is None:
             if now > setup_deadline_s:
@@ -195,17 +220,33 @@ class Watch:
         if now >= self.started_s + self.limits.wall_s:
             self._stop(ExecStatus.TIMEOUT, f"killed after {self.limits.wall_s:g} s")
         elif max(self.out.total, self.err.total) > self.limits.output_bytes:
-            self._stop(ExecStatus.OUTPUT_LIMIT, f"killed: more than {self.limits.output_bytes} bytes of output")
+            self._stop(*next(self._passed_limits(Reading())))
         elif now >= self._next_look_s:
             self._next_look_s = now + _CPU_LOOK_S
-            cpu_s = self.group.read().cpu_s
-            if cpu_s is not None and cpu_s > self._cpu_limit_s():
-                self._stop(ExecStatus.TIMEOUT, f"killed: more than {self._cpu_limit_s():g} s of CPU time")
+            self._look_at_counters()
+
+    def _look_at_counters(self) -> None:
+        reading = self.group.read()
+        for status, detail in self._passed_limits(reading):
+            # The kernel has killed one process of it; the others may wait for that one for ever.
+            self._stop(status, detail)
+            return
+        if reading.cpu_s is not None and reading.cpu_s > self._cpu_limit_s():
+            self._stop(ExecStatus.TIMEOUT, f"killed: more than {self._cpu_limit_s():g} s of CPU time")
+
+    def _judge_early_death(self) -> None:
+        """Process 1 is gone without having told how the code ended; nobody but the kernel may do that."""
+        for status, detail in self._passed_limits(self.group.read()):
+            self.killed_for, self.kill_detail = status, detail
+            return
+        when = "before the code started" if self.started_s is None else "while the code was running"
+        raise SandboxError(f"the sandbox's process 1 died {when}")
 
     def _stop(self, status: ExecStatus, detail: str) -> None:
         # An execution that has already told its exit status ended in time: it is only being taken down.
         if self.exit_event is None:
             self.killed_for, self.kill_detail = status, detail
+        self._killed_s = time.monotonic()
         self._kill()
 
     def _kill(self) -> None:
@@ -216,12 +257,11 @@ class Watch:
                 return
 
     def _read_control(self, selector: selectors.BaseSelector) -> bool:
-        data, fds, _, _ = socket.recv_fds(self.channels.control, _CHUNK, 4)
+        data, fds, _, _ = socket.recv_fds(self.channels.control, _CHUNK, _MAX_FDS, socket.MSG_CMSG_CLOEXEC)
         if fds:
             self.init_fd = fds[0]
             selector.register(self.init_fd, selectors.EVENT_READ, "init")
-            if len(fds) > 1:
-                self.workspace_fd = fds[1]
+            self.space_fds = list(fds[1:])
         self._pending += data
         *lines, self._pending = self._pending.split(b"\n")
         for line in lines:
@@ -234,6 +274,8 @@ class Watch:
             self.started_s = time.monotonic()
         elif kind == "exit":
             self.exit_event = event
+        elif kind == "refused":
+            raise ConfigError(event["message"])
         elif kind == "failed":
             self._kill()
             raise SandboxError(f"the sandbox could not set up an execution: {event['message'].strip()}")

@@ -23,6 +23,7 @@ print(json.dumps({"prefixes": [sys.base_prefix, sys.prefix, sys.base_exec_prefix
                   "site": [paths["purelib"], paths["platlib"]], "version": sys.version_info[:2]}))
 """
 _PROBE_S = 60
+_SITE_FOLDERS = ("lib/python3*/*-packages", "local/lib/python3*/*-packages", "lib64/python3*/*-packages")
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,10 @@ def library_view(python: str | None = None) -> View:
             continue
         binds.append((str(prefix), str(prefix)))
     binds.sort(key=lambda pair: pair[1].count("/"))
-    masks = sorted(
-        {path for folder in facts["site"] for path in Path(folder).glob("*sandmle*")} | _package_folders(binds)
-    )
+    sites = {Path(folder) for folder in facts["site"]} | {
+        folder for source, _ in binds for pattern in _SITE_FOLDERS for folder in Path(source).glob(pattern)
+    }
+    masks = sorted({path for folder in sites for path in folder.glob("*sandmle*")} | _package_folders(binds))
     return View(
         binds=tuple(dict.fromkeys(binds)),
         symlinks=tuple(symlinks),

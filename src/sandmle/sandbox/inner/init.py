@@ -7,6 +7,7 @@ which the code never inherits: ``ready`` (with descriptors of itself and of the 
 
 import array
 import json
+import math
 import os
 import resource
 import signal
@@ -21,6 +22,7 @@ from sandmle.sandbox.inner import jail, kernel, landlock, runner, seccomp
 _LENGTH_BYTES = 8
 _GRACE_S = 0.25
 """The supervisor kills at the deadline; this process does so itself a little later, should the supervisor be slow."""
+_SPARE_PROCESSES = 16
 _READABLE = ("/",)
 _WRITABLE = (jail.WORKSPACE, "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full")
 
@@ -40,10 +42,12 @@ def serve(control: socket.socket, out: int, err: int, root: str | None, *, user_
         _join_cgroups(request["cgroups"])
         _offer_to_memory_killer()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        workspace_fd = _prepare_view(root, request, user_namespace=user_namespace)
-        _send(control, {"event": "ready"}, [os.pidfd_open(os.getpid()), *([workspace_fd] if workspace_fd >= 0 else [])])
-        if workspace_fd >= 0:
-            os.close(workspace_fd)
+        fds = [os.pidfd_open(os.getpid()), *_prepare_view(root, request, user_namespace=user_namespace)]
+        _send(control, {"event": "ready"}, fds)
+        for fd in fds:
+            os.close(fd)
+        # Before the code exists: it must never see this process's memory or descriptors.
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         started, reading = os.pipe2(os.O_CLOEXEC)[::-1]
         child = os.fork()
         if child == 0:
@@ -51,7 +55,6 @@ def serve(control: socket.socket, out: int, err: int, root: str | None, *, user_
         os.close(started)
         os.close(out)
         os.close(err)
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         note = os.read(reading, 65536)
         if note != b"+":
             raise RuntimeError(f"cannot confine the code: {note.decode(errors='replace') or 'it died first'}")
@@ -67,27 +70,32 @@ def serve(control: socket.socket, out: int, err: int, root: str | None, *, user_
                 "max_rss_kb": usage.ru_maxrss,
             },
         )
+    except jail.Refused as error:
+        _send(control, {"event": "refused", "message": str(error)})
     except BaseException:
         _send(control, {"event": "failed", "message": traceback.format_exc(limit=-3)})
     os._exit(0)
 
 
-def _prepare_view(root: str | None, request: dict[str, Any], *, user_namespace: bool) -> int:
+def _prepare_view(root: str | None, request: dict[str, Any], *, user_namespace: bool) -> list[int]:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     kernel.new_session_keyring()
     owner = (0, 0) if user_namespace else (request["uid"], request["uid"])
     if root is None:
+        os.chown(jail.WORKSPACE, *owner)
+        jail.copy_workspace(request["workspace"], jail.WORKSPACE, owner)
         _write_script(jail.WORKSPACE, request, owner)
         os.chdir(jail.WORKSPACE)
-        return -1
+        return jail.open_spaces("")
     kernel.unshare(
         kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
     )
-    workspace_fd = jail.complete(root, request, owner)
+    jail.complete(root, request, owner)
     _write_script(root + jail.WORKSPACE, request, owner)
+    spaces = jail.open_spaces(root)
     jail.enter(root)
-    return workspace_fd
+    return spaces
 
 
 def _write_script(folder: str, request: dict[str, Any], owner: tuple[int, int]) -> None:
@@ -99,6 +107,7 @@ def _write_script(folder: str, request: dict[str, Any], owner: tuple[int, int]) 
 
 def _become_code(request: dict[str, Any], out: int, err: int, started: int, *, user_namespace: bool) -> NoReturn:
     try:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
         os.setsid()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         null = os.open("/dev/null", os.O_RDONLY)
@@ -111,6 +120,7 @@ def _become_code(request: dict[str, Any], out: int, err: int, started: int, *, u
         seccomp.install(seccomp.build())
         code = request["code"].encode("utf-8", "surrogatepass")
         rng_seed = request["rng_seed"]
+        runner.load_numpy()
         request.clear()
         os.write(notify, b"+")
         os.close(notify)
@@ -136,7 +146,9 @@ def _drop_rights(request: dict[str, Any], *, user_namespace: bool) -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     kernel.drop_capabilities()
     # Last, since processes of one user in one namespace are counted together.
-    resource.setrlimit(resource.RLIMIT_NPROC, (request["processes"], request["processes"]))
+    # Where the control group counts too, it is to say no first, since it keeps count of its refusals.
+    processes = request["processes"] + (0 if request["uncounted"] else _SPARE_PROCESSES)
+    resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
     # Changing ids cleared both: the code may see its own /proc, and must not outlive process 1.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -152,7 +164,8 @@ def _nest_user_namespace() -> None:
 
 def _set_limits(request: dict[str, Any]) -> None:
     mb = 1 << 20
-    cpu_s = int(request["cpu_s"]) + 2
+    # The control group's clock is the exact one; without it this is the only one.
+    cpu_s = math.ceil(request["cpu_s"]) + (0 if request["uncounted"] else 2)
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_CPU: cpu_s,
@@ -162,7 +175,7 @@ def _set_limits(request: dict[str, Any]) -> None:
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_SIGPENDING: 256,
     }
-    if request["limit_data"]:
+    if request["uncounted"]:
         limits[resource.RLIMIT_DATA] = request["memory_mb"] * mb
     for kind, value in limits.items():
         hard = resource.getrlimit(kind)[1]
@@ -233,4 +246,5 @@ def main() -> NoReturn:
     """Entry point where another program has made the view already: descriptors are named on the command line."""
     control = socket.socket(fileno=int(sys.argv[1]))
     out, err = int(sys.argv[2]), int(sys.argv[3])
-    serve(control, out, err, None, user_namespace=sys.argv[4] == "user_namespace")
+    # argv[4] is the host's workspace, to be copied from by the path that the request names.
+    serve(control, out, err, None, user_namespace=sys.argv[5] == "user_namespace")

@@ -1,5 +1,6 @@
 """The file system that code sees: built once as a template, completed for each execution, entered for good."""
 
+import errno
 import os
 import stat
 from typing import Any
@@ -12,6 +13,12 @@ SCRIPT_NAME = "main.py"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _TMPFS = kernel.MS_NOSUID | kernel.MS_NODEV
 _COPY_CHUNK = 1 << 20
+_SPACES = (WORKSPACE, "/tmp", "/dev/shm")
+_INODES = 4200
+
+
+class Refused(Exception):
+    """The request cannot be run, which is its sender's fault."""
 
 
 def build_template(root: str, view: dict[str, Any]) -> None:
@@ -46,30 +53,47 @@ def build_template(root: str, view: dict[str, Any]) -> None:
         os.symlink(target, f"{root}/dev/{name}")  # noqa: PTH211
 
 
-def complete(root: str, request: dict[str, Any], owner: tuple[int, int]) -> int:
-    """Adds what one execution has for itself: workspace, inputs, /tmp, /dev/shm, /proc.
-
-    Returns:
-        A descriptor of the workspace, which keeps its files alive after everything in this namespace is dead.
-    """
-    size = f"{request['file_mb']}m"
+def complete(root: str, request: dict[str, Any], owner: tuple[int, int]) -> None:
+    """Adds what one execution has for itself: workspace, inputs, /tmp, /dev/shm, /proc."""
+    size = request["space_bytes"]
     uid, gid = owner
     workspace = root + WORKSPACE
-    kernel.mount("tmpfs", workspace, "tmpfs", _TMPFS, f"mode=700,size={size},nr_inodes=4096,uid={uid},gid={gid}")
-    fd = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    copy_files(request["workspace"], workspace, owner)
+    inodes = f"nr_inodes={_INODES}"
+    kernel.mount("tmpfs", workspace, "tmpfs", _TMPFS, f"mode=700,size={size},{inodes},uid={uid},gid={gid}")
+    copy_workspace(request["workspace"], workspace, owner)
     if request["inputs"] is not None:
         os.mkdir(root + INPUT)  # noqa: PTH102
         _show_inputs(request["inputs"], root + INPUT)
     for place in ("/tmp", "/dev/shm"):
-        kernel.mount("tmpfs", root + place, "tmpfs", _TMPFS, f"mode=1777,size={size},nr_inodes=4096")
+        kernel.mount("tmpfs", root + place, "tmpfs", _TMPFS, f"mode=1777,size={size},{inodes}")
     kernel.mount("proc", root + "/proc", "proc", _TMPFS | kernel.MS_NOEXEC | kernel.MS_RDONLY, "hidepid=2")
-    return fd
+
+
+def open_spaces(root: str) -> list[int]:
+    """Returns descriptors of the places that code may fill, the workspace first.
+
+    They keep the files alive, and tell how full it was, after everything in this namespace is dead.
+    """
+    return [os.open(root + place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for place in _SPACES]
+
+
+def copy_workspace(source: str, place: str, owner: tuple[int, int]) -> None:
+    """Fills the workspace, but for what the sandbox puts there itself.
+
+    Raises:
+        Refused: The host folder does not fit.
+    """
+    try:
+        copy_files(source, place, owner, skip=(SCRIPT_NAME, os.path.basename(INPUT)))  # noqa: PTH119
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EACCES):
+            raise Refused(f"the workspace cannot be copied into the sandbox: {error.strerror}") from error
+        raise
 
 
 def _show_inputs(source: str, place: str) -> None:
     flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-    if _everyone_may_read(source):
+    if everyone_may_read(source):
         kernel.bind(source, place, extra=flags)
         return
     # The code runs as a user of its own, who could not read these: show a copy.
@@ -78,7 +102,7 @@ def _show_inputs(source: str, place: str) -> None:
     kernel.mount("", place, flags=kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY | flags)
 
 
-def _everyone_may_read(folder: str) -> bool:
+def everyone_may_read(folder: str) -> bool:
     """Looks at the folder and its direct entries; media folders are as open as what they lie beside."""
     modes = [os.stat(folder).st_mode]  # noqa: PTH116
     modes += [entry.stat(follow_symlinks=False).st_mode for entry in os.scandir(folder)]
@@ -94,9 +118,11 @@ def enter(root: str) -> None:
     os.chdir(WORKSPACE)
 
 
-def copy_files(source: str, target: str, owner: tuple[int, int]) -> None:
-    """Copies regular files and folders; links, devices and the rest stay behind."""
+def copy_files(source: str, target: str, owner: tuple[int, int], *, skip: tuple[str, ...] = ()) -> None:
+    """Copies regular files and folders; links, devices, the names in ``skip`` and the rest stay behind."""
     for entry in os.scandir(source):
+        if entry.name in skip:
+            continue
         place = f"{target}/{entry.name}"
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):

@@ -2,6 +2,7 @@
 
 import atexit
 import builtins
+import importlib
 import os
 import signal
 import sys
@@ -25,8 +26,18 @@ def run_script(path: str, code: bytes, rng_seed: int) -> NoReturn:
     _forget_ourselves()
     # Python resets these at start-up; the server that forked us may have had its own handlers.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Python ignores it and raises OSError; the kernel's signal tells the limit from other errors.
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     status = _execute(path, code, module)
     os._exit(_finish(status))
+
+
+def load_numpy() -> None:
+    """Imports numpy, where it is installed, so that its global state can be seeded."""
+    try:
+        importlib.import_module("numpy.random")
+    except ImportError:
+        return
 
 
 def _fresh_main(path: str) -> types.ModuleType:
@@ -37,7 +48,7 @@ def _fresh_main(path: str) -> types.ModuleType:
     module.__dict__["__cached__"] = None
     sys.modules["__main__"] = module
     sys.argv = [path]
-    sys.path[:] = [entry for entry in sys.path if entry]
+    sys.path[:] = [entry for entry in sys.path if entry.endswith(".zip") or os.path.isdir(entry)]  # noqa: PTH112
     sys.stdin = open(0, encoding="utf-8", closefd=False)
     # Line-wise and unflushed text would be lost when the process is killed at its deadline.
     sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
