@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from sandmle.errors import SandboxUnavailableError
 from sandmle.grading import Grader
+from sandmle.sandbox import open_backend
 from sandmle.tasks import Bundle
 from tests.bundles import draft, saved, with_file
 from tests.env.fakes import FakeSandbox
@@ -26,3 +28,12 @@ def grader(bundle: Bundle) -> Grader:
 @pytest.fixture
 def sandbox() -> FakeSandbox:
     return FakeSandbox()
+
+
+@pytest.fixture(scope="session")
+def needs_sandbox() -> None:
+    """Skips the test where this machine cannot isolate code."""
+    try:
+        open_backend("forkserver", workers=1).close()
+    except SandboxUnavailableError as error:
+        pytest.skip(f"no sandbox on this machine: {error}")

@@ -17,6 +17,7 @@ from sandmle.cli.main import app
 from sandmle.errors import BundleError, ConfigError
 from sandmle.rollouts import read_trajectories
 from sandmle.tasks import Bundle
+from tests.policies.server import Reply, Server, fails, says
 
 FAKE = "tests.env.fakes:FakeSandbox"
 SUBMIT_SAMPLE = "```python\nsubmit sample_submission.csv\n```"
@@ -80,6 +81,32 @@ def test_bad_input_is_one_sentence_and_writes_nothing(
     assert words in str(result.exception)
     assert "\n" not in str(result.exception)
     assert not (tmp_path / "run").exists()
+
+
+def test_r08_a_chat_run_with_some_broken_replies_finishes(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    broken = iter([fails(401), fails(400), Reply(reset=True), fails(503, Retry_After="0.01")])
+
+    def script(number: int, body: dict[str, Any]) -> Reply:
+        if len(body["messages"]) == 2 and number % 2 == 0:
+            return next(broken, says(SUBMIT_SAMPLE))
+        return says("SUBMIT" if len(body["messages"]) > 2 else SUBMIT_SAMPLE, usage={"completion_tokens": 3})
+
+    out = tmp_path / "run"
+    with Server(script).running() as server:
+        args = ["rollout", "--tasks", str(bundle.root), "--policy", "chat:m", "--base-url", server.url]
+        args += ["--grammar", "fenced", "--sandbox", FAKE, "--attempts", "8", "--out", str(out), "--json"]
+        result = invoke(*args)
+    assert result.exit_code == 1, result.output
+    summary = json.loads(result.stdout)
+    numbers = summary["policies"]["chat:m"]
+    assert numbers["statuses"] == {"policy_error": 2, "submitted": 6}
+    assert numbers["mean_reward"] == 0.4
+    assert numbers["usage"]["retries"] == 2
+    assert sorted(line["message"].split("answered ")[1][:3] for line in summary["failures"]) == ["400", "401"]
 
 
 def command_line(args: list[str]) -> list[str]:
@@ -154,6 +181,7 @@ def test_play_without_a_submission_exits_1(bundle: Bundle) -> None:
 
 
 @pytest.mark.sandbox
+@pytest.mark.usefixtures("needs_sandbox")
 def test_a_real_episode_reads_inputs_and_reaches_no_answers(bundle: Bundle) -> None:
     answers = str(bundle.answers_path)
     code = (
@@ -182,6 +210,7 @@ def test_a_real_episode_reads_inputs_and_reaches_no_answers(bundle: Bundle) -> N
 
 
 @pytest.mark.sandbox
+@pytest.mark.usefixtures("needs_sandbox")
 def test_g41_a_real_timeout_is_graded(bundle: Bundle, tmp_path: Path) -> None:
     code = "import shutil\nshutil.copy('input/oracle.csv', 'submission.csv')\nprint('written')\nwhile True: pass"
     file = tmp_path / "replies.json"

@@ -208,6 +208,7 @@ def test_fenced_words_count_only_on_their_own_line_and_outside_fences() -> None:
     assert grammar.parse("```\nSUBMIT\n```", STOP).action is None
     assert grammar.parse("done\n  SUBMIT\r\n", STOP).action == Action(ActionKind.FINISH)
     assert run_of(grammar, "```python\nSUBMIT\n```") == "SUBMIT"
+    assert run_of(grammar, "``` Python title=x\nx()\n```") == "x()"
     assert run_of(grammar, "1. do it\n   ```python\n   if x:\n       y()\n   ```\n") == "if x:\n    y()"
 
 
@@ -253,13 +254,21 @@ def test_hostile_replies_never_raise_and_survive_json(parts: list[str], finish: 
         assert (parsed.action is not None) == (parsed.status is ReplyStatus.ACTION)
 
 
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_a_megabyte_of_anything_is_read_in_linear_time(grammar: Grammar, piece: str) -> None:
+PAIRS = ["<think></think>", "<think>a</think>\n```python\nx\n```\n", "```python\nx\n```\n", '"""\n```\n', "'\\''\n"]
+PAIRS += [
+    "<think>a</think>\n<tool_call>\npython\n<code>\nx\n</code>\n</tool_call>\n",
+    '"""</code>\n',
+    "```\n```python\n",
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE + PAIRS)
+def test_a_huge_reply_of_anything_is_read_in_linear_time(grammar: Grammar, piece: str) -> None:
     start = time.process_time()
-    for text in (piece * (1_000_000 // len(piece)), f"{piece}\n" * (1_000_000 // (len(piece) + 1))):
+    for text in (piece * (300_000 // len(piece)), f"{piece}\n" * (300_000 // (len(piece) + 1))):
         grammar.parse(text, STOP)
         grammar.parse(f"<think>a</think>\n{block(grammar, text)}", STOP)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 5
 
 
 def test_clean_text_replaces_what_json_and_files_cannot_hold() -> None:

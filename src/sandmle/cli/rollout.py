@@ -115,8 +115,9 @@ def _print_summary(out: Path, summary: dict[str, Any]) -> None:
 
 def _failure_lines(failures: list[dict[str, Any]]) -> list[str]:
     """Returns one line a reason, the most frequent first, with one episode that it befell."""
-    counts = Counter((each["boundary"], each["message"]) for each in failures)
-    first = {(each["boundary"], each["message"]): each for each in reversed(failures)}
+    reasons = [(each["boundary"], " ".join(each["message"].split())) for each in failures]
+    counts = Counter(reasons)
+    first = dict(reversed(list(zip(reasons, failures, strict=True))))
     lines = []
     for reason, count in counts.most_common(_MAX_REASONS):
         each = first[reason]

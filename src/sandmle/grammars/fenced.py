@@ -64,7 +64,7 @@ def _find(text: str, start: int) -> Found | None:
             return Found(word.start(), word.end(), Action(_WORDS[word["word"]]))
         if fence is None:
             return None
-        if fence["info"].strip().lower() in _LANGUAGES:
+        if _language(fence) in _LANGUAGES:
             return _read_block(text, fence)
         position = _skip_block(text, fence)
 
@@ -78,11 +78,16 @@ def _read_block(text: str, fence: re.Match[str]) -> Found:
     return Found(fence.start(), block.end, Action(ActionKind.RUN, block.code))
 
 
+def _language(fence: re.Match[str]) -> str:
+    words = fence["info"].lower().split()
+    return words[0] if words else ""
+
+
 def _skip_block(text: str, opener: re.Match[str]) -> int:
     """Returns the offset behind a block that is no action; a python fence ends one whose end was forgotten."""
     position = opener.end()
     while (fence := next_fence(text, position)) is not None:
-        info = fence["info"].strip().lower()
+        info = _language(fence)
         if info in _LANGUAGES and len(fence["fence"]) <= len(opener["fence"]):
             return fence.start()
         if not info and len(fence["fence"]) >= len(opener["fence"]):

@@ -4,7 +4,7 @@ import ast
 import bisect
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 THINK_OPEN = "<think>"
@@ -119,29 +119,30 @@ def read_fenced(text: str, opener: re.Match[str]) -> Block | None:
     """Reads the code behind an opening fence; None when the fence is never closed."""
     start = min(opener.end() + 1, len(text))
     width = len(opener["fence"])
-    closers = [
-        match
-        for match in _FENCE_LINE.finditer(text, start)
-        if len(match["fence"]) >= width and not match["info"].strip()
-    ]
-    chosen = _choose_closer(text, start, [match.start() for match in closers])
-    if chosen is None:
+    closer = _choose_closer(
+        text,
+        start,
+        (
+            match
+            for match in _FENCE_LINE.finditer(text, start)
+            if len(match["fence"]) >= width and not match["info"].strip()
+        ),
+    )
+    if closer is None:
         return None
     indent = len(opener.group()) - len(opener.group().lstrip(" "))
-    code = text[start : closers[chosen].start()].removesuffix("\n")
+    code = text[start : closer.start()].removesuffix("\n")
     if indent:
         code = re.sub(rf"^ {{1,{indent}}}", "", code, flags=re.MULTILINE)
-    return Block(code, closers[chosen].end())
+    return Block(code, closer.end())
 
 
 def read_until(text: str, start: int, closer: re.Pattern[str]) -> Block | None:
     """Reads code up to a closing mark that is not inside a triple-quoted string; None when there is none."""
-    closers = list(closer.finditer(text, start))
-    chosen = _choose_closer(text, start, [match.start() for match in closers])
-    if chosen is None:
+    found = _choose_closer(text, start, closer.finditer(text, start))
+    if found is None:
         return None
-    code = text[start : closers[chosen].start()].removeprefix("\n").removesuffix("\n")
-    return Block(code, closers[chosen].end())
+    return Block(text[start : found.start()].removeprefix("\n").removesuffix("\n"), found.end())
 
 
 def is_blank_code(code: str) -> bool:
@@ -149,23 +150,32 @@ def is_blank_code(code: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") for line in code.split("\n"))
 
 
-def _choose_closer(text: str, start: int, closers: Sequence[int]) -> int | None:
-    """Returns the index of the mark that ends the code.
+def _choose_closer(text: str, start: int, closers: Iterator[re.Match[str]]) -> re.Match[str] | None:
+    """Returns the mark that ends the code.
 
     It is the first one outside a triple-quoted string. A string that swallows an earlier mark must also leave Python
     that parses: else its quotes were unbalanced, and the first mark is the end.
     """
-    if not closers:
-        return None
-    spans = _triple_quoted_spans(text[start : closers[-1]])
+    first = next(closers, None)
+    if first is None or not _ends_in_string(text[start : first.start()]):
+        return first
+    others = list(closers)
+    spans = _triple_quoted_spans(text[start : others[-1].start()]) if others else []
     starts = [span[0] for span in spans]
-    for index, position in enumerate(closers):
-        offset = position - start
+    for closer in others:
+        offset = closer.start() - start
         nearest = bisect.bisect_right(starts, offset) - 1
-        if nearest >= 0 and offset < spans[nearest][1]:
-            continue
-        return index if index == 0 or _parses(text[start:position]) else 0
-    return 0
+        if nearest < 0 or offset >= spans[nearest][1]:
+            return closer if _parses(text[start : closer.start()]) else first
+    return first
+
+
+def _ends_in_string(code: str) -> bool:
+    spans = _triple_quoted_spans(code)
+    if not spans or spans[-1][1] < len(code):
+        return False
+    quoted = code[spans[-1][0] :]
+    return len(quoted) < 6 or not quoted.endswith(quoted[:3]) or quoted[:-3].endswith("\\")
 
 
 def _triple_quoted_spans(code: str) -> list[tuple[int, int]]:

@@ -29,6 +29,10 @@ class Found:
     is_strict: bool = True
 
 
+# More thinking sections than any model writes; a bound, so that no reply takes long to read.
+_MAX_SECTIONS = 20
+_MAX_COUNTED = 20
+
 Finder = Callable[[str, int], Found | None]
 """Finds the first action at or behind an offset of a text."""
 
@@ -90,7 +94,10 @@ def _skip_thoughts(text: str, find: Finder) -> _Thoughts:
     """Passes over the thinking sections before the first action; what they draft is never carried out."""
     bodies: list[str] = []
     position, leads = 0, False
-    while (section := find_thinking(text, position)) is not None:
+    for _ in range(_MAX_SECTIONS):
+        section = find_thinking(text, position)
+        if section is None:
+            break
         found = find(text, position)
         if found is not None and found.start < section.start:
             break
@@ -104,7 +111,7 @@ def _skip_thoughts(text: str, find: Finder) -> _Thoughts:
 
 def _count_actions(text: str, find: Finder) -> int:
     count, position = 0, 0
-    while count < 100 and (found := find(text, position)) is not None:
+    while count < _MAX_COUNTED and (found := find(text, position)) is not None:
         count, position = count + 1, max(found.end, position + 1)
     return count
 

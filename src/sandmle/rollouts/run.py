@@ -1,6 +1,7 @@
 """``run_rollouts``: a whole run, from a configuration to a summary, in one call."""
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -163,7 +164,7 @@ class _Meter:
             n_tasks_done=self._n_tasks - sum(count > 0 for count in self._missing.values()),
             n_tasks=self._n_tasks,
             n_failed=self._n_failed,
-            mean_reward=sum(self._rewards) / len(self._rewards) if self._rewards else None,
+            mean_reward=math.fsum(self._rewards) / len(self._rewards) if self._rewards else None,
             executions_per_s=self._n_executions / elapsed_s if elapsed_s > 0 else 0.0,
             left_s=elapsed_s / self._n_ended * left if self._n_ended else None,
         )

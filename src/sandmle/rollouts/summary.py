@@ -1,5 +1,6 @@
 """Counts and means of a run, gathered one trajectory at a time; the report with intervals is ``evaluation``'s."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class PolicySummary:
         return {
             "n_episodes": self.n_episodes,
             "n_rewards": len(self.rewards),
-            "mean_reward": _mean(sum(self.rewards), len(self.rewards)),
+            "mean_reward": _mean(math.fsum(self.rewards), len(self.rewards)),
             "n_valid": self.n_valid,
             "n_above_median": self.n_above_median,
             "medals": {medal: self.medals[medal] for medal in ("bronze", "silver", "gold")},
