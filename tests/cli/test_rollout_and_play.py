@@ -104,7 +104,7 @@ def test_r08_a_chat_run_with_some_broken_replies_finishes(
     summary = json.loads(result.stdout)
     numbers = summary["policies"]["chat:m"]
     assert numbers["statuses"] == {"policy_error": 2, "submitted": 6}
-    assert numbers["mean_reward"] == 0.4
+    assert numbers["mean_reward"] == pytest.approx(0.4)
     assert numbers["usage"]["retries"] == 2
     assert sorted(line["message"].split("answered ")[1][:3] for line in summary["failures"]) == ["400", "401"]
 
@@ -172,6 +172,14 @@ def test_play_from_a_pipe(bundle: Bundle) -> None:
     assert lines[-2]["terminated"]
     assert lines[-1]["grade"]["medal"] == "gold"
     assert lines[-1]["reward"] == pytest.approx(0.1 * 3 / 5 + 0.9)
+
+
+def test_play_survives_bytes_that_are_no_text(bundle: Bundle) -> None:
+    args = command_line(["play", str(bundle.root), "--sandbox", FAKE])
+    for more, data in ((["--json"], b'\xff\xfe\n{"reply": "\xff"}\n'), ([], b"\xff\x00\n.\n")):
+        done = subprocess.run([*args, *more], input=data, capture_output=True, check=False)
+        assert done.returncode == 1, done.stderr
+        assert done.stderr == b""
 
 
 def test_play_without_a_submission_exits_1(bundle: Bundle) -> None:

@@ -78,7 +78,7 @@ async def test_a_good_episode(bundle: Bundle, grader: Grader) -> None:
         (ContextOverflowError("full"), TrajectoryStatus.CONTEXT_OVERFLOW, True),
         (PolicyError("dead"), TrajectoryStatus.POLICY_ERROR, False),
         (KeyError("bug"), TrajectoryStatus.POLICY_ERROR, False),
-        (TimeoutError(), TrajectoryStatus.TIME_BUDGET, True),
+        (TimeoutError("its own"), TrajectoryStatus.POLICY_ERROR, False),
     ],
 )
 async def test_endings_of_the_policy_keep_the_work(

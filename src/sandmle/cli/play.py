@@ -1,5 +1,6 @@
 """``sandmle play``: step through one episode by hand, or from a program on a pipe."""
 
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -50,6 +51,8 @@ def command(
         {"grammar": grammar, "feedback": feedback, "reward": reward, "max_turns": max_turns, "episode_s": 86_400},
     )
     get_grammar(grammar)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     with open_backend(sandbox, workers=1) as opened:
         inner = Episode(bundle, sandbox=opened, grader=Grader(bundle), config=config, rng_seed=rng_seed)
         with SyncEpisode(inner) as episode:

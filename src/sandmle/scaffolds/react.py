@@ -11,6 +11,9 @@ from sandmle.policies.base import Policy, SamplingParams
 from sandmle.records import Completion, Failure, Message, ReplyStatus, Trajectory, TrajectoryStatus
 from sandmle.scaffolds.base import Tally, Transcript, make_trajectory
 
+# The loop's clock and the episode's may differ by this much.
+_CLOCK_SLACK_S = 0.05
+
 
 class ReactScaffold:
     """One reply a turn, one action a reply, the whole transcript every time."""
@@ -72,8 +75,11 @@ async def _ask(
     left_s = episode.time_left_s()
     try:
         return await asyncio.wait_for(policy.generate(transcript, wanted), left_s)
-    except TimeoutError:
-        episode.end(TrajectoryStatus.TIME_BUDGET)
+    except TimeoutError as error:
+        if episode.time_left_s() <= _CLOCK_SLACK_S:
+            episode.end(TrajectoryStatus.TIME_BUDGET)
+        else:
+            episode.end(TrajectoryStatus.POLICY_ERROR, _failure("policy", error))
     except ContextOverflowError:
         episode.end(TrajectoryStatus.CONTEXT_OVERFLOW)
     except PolicyError as error:
