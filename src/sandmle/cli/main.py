@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import generate, grade, play, report, rollout, seeds, validate, view
+from sandmle.cli import generate, grade, play, quickstart, report, rollout, seeds, validate, view
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -40,6 +40,7 @@ def _root(
     del debug, version  # main() looks for --debug itself: it sees errors after typer has let go
 
 
+app.command("quickstart")(quickstart.command)
 app.add_typer(seeds.app, name="seeds")
 app.command("generate")(generate.command)
 app.command("validate")(validate.command)
