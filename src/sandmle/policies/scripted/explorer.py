@@ -8,7 +8,7 @@ from sandmle.policies.scripted.moves import Desk, Plan, submitted
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import write_script
 
-_NATIVE = ("dates", "codes", "texts", "images", "traces", "places")
+_NATIVE = ("dates", "codes", "texts", "images", "traces", "places", "repeats")
 """Blocks that turn a column no model can read into numbers."""
 
 
@@ -43,7 +43,8 @@ def possible_blocks(profile: Profile) -> tuple[str, ...]:
         "codes": bool(profile.codes),
         "texts": bool(profile.texts),
         "images": bool(profile.images),
-        "traces": bool(profile.traces or profile.sounds),
+        "traces": bool(profile.series or profile.traces or profile.sounds),
+        "repeats": bool(profile.repeats),
         "places": len(profile.places) >= 2,
         "entities": bool(profile.groups or profile.strangers),
         "curves": bool(profile.numbers),
@@ -64,7 +65,7 @@ def helpful_blocks(observation: str, blocks: tuple[str, ...]) -> tuple[str, ...]
 
 def describe(profile: Profile) -> str:
     """Returns what the data hold, in a sentence."""
-    kinds = ("numbers", "categories", "dates", "codes", "texts", "images", "sounds", "traces", "groups")
+    kinds = ("numbers", "categories", "dates", "codes", "texts", "images", "sounds", "traces", "series", "groups")
     counts = [f"{len(getattr(profile, kind))} {kind}" for kind in kinds if getattr(profile, kind)]
     return f"The data hold {', '.join(counts)}; a prediction is of the form {profile.form.value}."
 
@@ -82,4 +83,5 @@ def _script(desk: Desk, template: str, blocks: tuple[str, ...], profile: Profile
         seed=desk.rng_seed % 1000,
         slow_grid=False,
         quick=many,
+        careful=True,
     )

@@ -55,6 +55,10 @@ class Profile:
         numbers: Feature columns by kind, here plain numbers; the other lists likewise.
         groups: Columns whose values come back in the test: their averages can be learnt.
         strangers: Columns whose values repeat in train.csv but do not come back in the test.
+        places: Number columns that name a place.
+        series: Runs of number columns that are one series, a column for each point.
+        repeats: Number columns that measure one thing several times.
+        units: Number columns with the column that names their unit.
         low: Smallest value that may be predicted, as far as it is known.
         high: Largest value that may be predicted.
     """
@@ -81,6 +85,9 @@ class Profile:
     groups: tuple[str, ...] = ()
     strangers: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
+    series: tuple[tuple[str, ...], ...] = ()
+    repeats: tuple[tuple[str, ...], ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
     has_missing: bool = False
     low: float | None = None
     high: float | None = None
@@ -88,7 +95,9 @@ class Profile:
     @property
     def features(self) -> tuple[str, ...]:
         """All feature columns."""
-        return (*self.numbers, *self.categories, *self.dates, *self.codes, *self.texts, *self.images, *self.traces)
+        points = (name for columns in self.series for name in columns)
+        texts = (*self.categories, *self.dates, *self.codes, *self.texts, *self.images, *self.sounds, *self.traces)
+        return (*self.numbers, *points, *texts)
 
 
 def read_profile(observation: str, brief: Brief) -> Profile | None:
@@ -108,6 +117,8 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
     form = _form(brief, known, targets, tuple(predicted[1:]), row if isinstance(row, list) else [])
     targets = _own_targets(targets, tuple(predicted[1:])) if targets else ()
     kinds = _kinds(known, predicted[0], rows["train"])
+    series, repeats = _runs(kinds["numbers"])
+    kinds["numbers"] = tuple(name for name in kinds["numbers"] if not any(name in run for run in series))
     first = known.get(targets[0], {}) if targets else {}
     labels = [str(value) for value in first.get("values", ())]
     return Profile(
@@ -125,6 +136,9 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
         has_missing=any(facts["missing"] or facts.get("missing_in_test") for facts in known.values()),
         low=brief.low,
         high=brief.high,
+        series=series,
+        repeats=repeats,
+        units=tuple((name, f"{name}_unit") for name in kinds["numbers"] if f"{name}_unit" in known),
         **kinds,
     )
 
@@ -233,6 +247,17 @@ def _kinds(known: Mapping[str, Mapping[str, Any]], id_column: str, n_rows: int) 
             elif facts["known_in_test"] <= 0.1 and kind == "codes":
                 kinds["strangers"].append(name)
     return {name: tuple(columns) for name, columns in kinds.items()}
+
+
+def _runs(numbers: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
+    """Returns columns that differ in a running number only: long runs are series, short ones repeated measurements."""
+    runs: dict[str, list[tuple[int, str]]] = {}
+    for name in numbers:
+        found = re.fullmatch(r"(.*?)[_ .-]?(\d+)", name)
+        if found:
+            runs.setdefault(found[1], []).append((int(found[2]), name))
+    ordered = [tuple(name for _, name in sorted(run)) for run in runs.values()]
+    return tuple(run for run in ordered if len(run) >= 12), tuple(run for run in ordered if 3 <= len(run) < 12)
 
 
 def _text_kind(facts: Mapping[str, Any], n_rows: int) -> str:
