@@ -1,12 +1,13 @@
 """``sandmle rollout``: policies work on tasks; every episode becomes a line of the run directory."""
 
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandmle.cli.output import JsonOption, console, print_json, progress_line
+from sandmle.cli.output import JsonOption, ProgressLine, console, error_console, print_json, progress_line
 
 if TYPE_CHECKING:
     from sandmle.rollouts import RolloutProgress
@@ -46,7 +47,7 @@ def command(
     the machinery. Such a fault never stops the other episodes.
 
     Exit codes: 0 all episodes ended on their own; 1 some ended by a fault of model server, sandbox, grader or task, as
-    summary.json tells; 2 bad input.
+    summary.json tells; 2 bad input; 130 stopped with Ctrl-C.
     """
     from sandmle.rollouts import load_tasks, plan, run_rollouts
     from sandmle.sandbox import open_backend
@@ -70,22 +71,36 @@ def command(
         },
         sandbox=sandbox,
     )
-    total = len(config.tasks) * len(config.policies) * config.attempts
-    with open_backend(sandbox, workers=workers) as opened, progress_line("episodes", total, quiet=as_json) as line:
-        summary = run_rollouts(
-            config,
-            bundles,
-            out,
-            sandbox=opened,
-            resume=resume,
-            on_progress=lambda progress: line.update(progress.n_done, _note(progress)),
-        )
+    with open_backend(sandbox, workers=workers) as opened, _Shown(quiet=as_json) as shown:
+        try:
+            summary = run_rollouts(config, bundles, out, sandbox=opened, resume=resume, on_progress=shown.update)
+        except KeyboardInterrupt:
+            error_console().print(f"stopped; go on with --resume --out {out}", markup=False, soft_wrap=True)
+            raise typer.Exit(130) from None
     if as_json:
         print_json({"run": str(out), **summary})
     else:
         _print_summary(out, summary)
     if summary["failures"]:
         raise typer.Exit(1)
+
+
+class _Shown(ExitStack):
+    """The progress line of the episodes that this run adds; it begins when their number is known."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        super().__init__()
+        self._quiet = quiet
+        self._line: ProgressLine | None = None
+        self._n_before = 0
+
+    def update(self, progress: "RolloutProgress") -> None:
+        """Shows how far the run is."""
+        if self._line is None:
+            self._n_before = progress.n_done
+            n_new = progress.n_episodes - progress.n_done
+            self._line = self.enter_context(progress_line("episodes", n_new, quiet=self._quiet))
+        self._line.update(progress.n_done - self._n_before, _note(progress))
 
 
 def _note(progress: "RolloutProgress") -> str:

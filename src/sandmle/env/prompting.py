@@ -111,5 +111,6 @@ def _environment() -> Environment:
         loader=PackageLoader("sandmle.env", "prompts"),
         undefined=StrictUndefined,
         autoescape=False,
+        auto_reload=False,
         keep_trailing_newline=False,
     )
