@@ -106,3 +106,5 @@ class Evaluation:
     ladder: Ladder
     thresholds: Thresholds
     sample_submission: bytes
+    oracle_submission: bytes
+    """What the hidden rule without its noise predicts; the gate sees that it wins gold."""

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from sandmle.authoring.plan import TaskPlan
 from sandmle.authoring.procedural.dataset import TRAIN, Dataset
 from sandmle.authoring.procedural.developer import develop
-from sandmle.authoring.procedural.ladder import best_oracle_option
+from sandmle.authoring.procedural.ladder import best_constant_option
 from sandmle.authoring.procedural.mlops import evaluate
 from sandmle.authoring.procedural.publish import (
     ORACLE_FILE,
@@ -19,7 +19,6 @@ from sandmle.authoring.procedural.publish import (
     arrange,
     data_files,
     metric_params,
-    oracle_submission,
     sample_submission,
 )
 from sandmle.authoring.procedural.strategist import DIFFICULTIES, Difficulty, make_plan
@@ -36,7 +35,7 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "pillow")
 
 
 @dataclass(frozen=True)
-class _Draw:
+class Draw:
     plan: TaskPlan
     dataset: Dataset
     order: Published
@@ -75,16 +74,15 @@ class ProceduralAuthor:
             AuthoringError: No usable data after a few draws, or the ladder gives no thresholds.
         """
         with threadpool_limits(1):
-            draw = self._draw(seed, rng_seed)
+            draw = self.draw(seed, rng_seed)
             dataset, order, plan = draw.dataset, draw.order, draw.plan
             files = data_files(dataset, order)
             try:
                 evaluation = evaluate(dataset, order, self.preset)
-                option = best_oracle_option(dataset)
             except MetricUndefined as error:
                 raise AuthoringError(f"{plan.metric} is undefined on the drawn rows: {error}") from error
             files[SAMPLE_FILE] = evaluation.sample_submission
-            files[ORACLE_FILE] = oracle_submission(dataset, order, option)
+            files[ORACLE_FILE] = evaluation.oracle_submission
         limits = TaskLimits()
         files[DESCRIPTION_FILE] = describe(plan, _facts(dataset, evaluation.sample_submission), limits).encode()
         dna = {"seed": seed.dna.to_dict(), "drawn": plan.dna.to_dict(), "substitutions": list(plan.substitutions)}
@@ -128,13 +126,17 @@ class ProceduralAuthor:
             AuthoringError: As in ``propose``.
         """
         with threadpool_limits(1):
-            draw = self._draw(seed, rng_seed)
+            draw = self.draw(seed, rng_seed)
             files = data_files(draw.dataset, draw.order)
-            files[SAMPLE_FILE] = sample_submission(draw.dataset, draw.order)
+            files[SAMPLE_FILE] = sample_submission(draw.dataset, draw.order, best_constant_option(draw.dataset))
         return files
 
-    def _draw(self, seed: SeedRecord, rng_seed: int) -> _Draw:
-        """Draws plans and data until the data is usable."""
+    def draw(self, seed: SeedRecord, rng_seed: int) -> Draw:
+        """Returns plan and data, drawn until they are usable.
+
+        Raises:
+            AuthoringError: They never were.
+        """
         reason = ""
         for attempt in range(_ATTEMPTS):
             key = (self.version, seed.id, rng_seed, self.difficulty, attempt)
@@ -144,7 +146,7 @@ class ProceduralAuthor:
             except AuthoringError as error:
                 reason = str(error)
                 continue
-            return _Draw(plan=plan, dataset=dataset, order=arrange(dataset, rng_for("order", *key)))
+            return Draw(plan=plan, dataset=dataset, order=arrange(dataset, rng_for("order", *key)))
         raise AuthoringError(f"no usable data for {seed.id} with rng_seed {rng_seed} in {_ATTEMPTS} draws: {reason}")
 
 

@@ -19,6 +19,7 @@ from sandmle.records import ColumnSpec
 _SPAN_DAYS = 730.0
 _TRAIN_END_DAY = 500.0
 _ROWS_PER_ENTITY = 6
+_MEASURING_ERROR = {"tabular": 0.0, "text": 0.0, "trace": 0.2, "image": 0.3}
 # Rows drawn beyond what is needed, so that duplicates can be thrown out.
 _SPARE_SHARE = 0.05
 
@@ -63,7 +64,7 @@ def develop(plan: TaskPlan, rng_key: tuple[str | int, ...]) -> Dataset:
     if any(FAMILIES[insight.family].medium != "tabular" for insight in insights):
         more_specs, more, pixels = media.assemble(plan, context, samples, rows, rng_for(*rng_key, "media"))
         specs, columns = [*specs, *more_specs], columns | more
-    aware = tuple(FAMILIES[i.family].features(i, {**columns, **latents}) for i in insights)
+    aware = _measured(insights, {**columns, **latents}, rng_for(*rng_key, "measured"))
     dataset = Dataset(
         plan=plan,
         head=head,
@@ -144,6 +145,18 @@ def _signal(
     if plan.interaction_share > 0 and len(insights) > 1:
         interaction = (0, len(insights) - 1, plan.interaction_share)
     return effects, combine(contributions, [part.share for part in plan.insights], interaction, rows)
+
+
+def _measured(
+    insights: tuple[Insight, ...], columns: dict[str, np.ndarray], rng: np.random.Generator
+) -> tuple[FloatArray, ...]:
+    """Returns the insights' features as a solver gets them: what hides in pictures and traces is measured with error."""
+    found = []
+    for insight in insights:
+        family = FAMILIES[insight.family]
+        features = family.features(insight, columns)
+        found.append(features + _MEASURING_ERROR[family.medium] * rng.normal(size=features.shape))
+    return tuple(found)
 
 
 def _noise(plan: TaskPlan, rows: Rows, n_outputs: int, rng: np.random.Generator) -> FloatArray:

@@ -7,14 +7,17 @@ from sandmle.authoring.procedural.dataset import Dataset
 from sandmle.authoring.procedural.families.base import FloatArray
 
 _MOST_LEVELS = 12
-_MOST_PIXELS = 400
+_THUMBNAIL = 8
+_BLOCK_SIZE = 4.0
+_CLIP = 4.0
 _MOST_TERMS = 300
 
 
 def encode_raw(dataset: Dataset, train: np.ndarray, other: np.ndarray) -> tuple[FloatArray, FloatArray]:
-    """Returns train and other rows as numbers # [n_rows, n_columns], standardised on the training rows.
+    """Returns train and other rows as numbers # [n_rows, n_columns].
 
-    Numbers stay, dates become days, categories one-hot columns, codes ranks, texts tf-idf weights, pictures pixels.
+    Numbers and dates (as days) are standardised and clipped, categories become one-hot columns, codes ranks, texts
+    tf-idf weights, pictures thumbnails; texts and pictures weigh as much as a handful of numbers.
 
     Args:
         dataset: The rows.
@@ -33,13 +36,13 @@ def encode_raw(dataset: Dataset, train: np.ndarray, other: np.ndarray) -> tuple[
         elif spec.type in ("category", "code", "boolean"):
             parts.append(_levels(values[train], values[other]))
         elif spec.type == "text":
-            parts.append(_texts(values[train], values[other]))
+            parts.append(_weighted(*_texts(values[train], values[other])))
     if numbers:
-        parts.append(_filled(np.hstack([n[0] for n in numbers]), np.hstack([n[1] for n in numbers])))
+        parts.append(standardise(*filled(np.hstack([n[0] for n in numbers]), np.hstack([n[1] for n in numbers]))))
     if dataset.pixels is not None:
-        pixels = _shrunk(dataset.pixels)
-        parts.append((pixels[train], pixels[other]))
-    return standardise(np.hstack([part[0] for part in parts]), np.hstack([part[1] for part in parts]))
+        pixels = _thumbnails(dataset.pixels)
+        parts.append(_weighted(pixels[train], pixels[other]))
+    return np.hstack([part[0] for part in parts]), np.hstack([part[1] for part in parts])
 
 
 def encode_aware(
@@ -47,17 +50,25 @@ def encode_aware(
 ) -> tuple[FloatArray, FloatArray]:
     """Returns the features of some insights, missing ones filled # [n_rows, n_features]."""
     features = np.hstack([dataset.aware[at] for at in which])
-    return standardise(*_filled(features[train], features[other]))
+    return standardise(*filled(features[train], features[other]))
 
 
 def standardise(train: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Scales columns to mean 0 and deviation 1 on the training rows; constant columns become 0."""
+    """Scales columns to mean 0 and deviation 1 on the training rows and clips them; constant columns become 0."""
     mean, spread = train.mean(axis=0), train.std(axis=0)
     spread = np.where(spread > 1e-9, spread, np.inf)
-    return (train - mean) / spread, (other - mean) / spread
+    return np.clip((train - mean) / spread, -_CLIP, _CLIP), np.clip((other - mean) / spread, -_CLIP, _CLIP)
 
 
-def _filled(train: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _weighted(train: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Centres a block of columns and scales it as a whole, so that its many columns count like a few."""
+    mean = train.mean(axis=0)
+    size = float(np.sqrt(np.mean(np.sum(np.square(train - mean), axis=1))))
+    return (train - mean) * (_BLOCK_SIZE / max(size, 1e-9)), (other - mean) * (_BLOCK_SIZE / max(size, 1e-9))
+
+
+def filled(train: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Replaces missing numbers by the training rows' medians."""
     known = ~np.isnan(train)
     middle = np.array([np.median(train[ok, at]) if ok.any() else 0.0 for at, ok in enumerate(known.T)])
     return np.where(known, train, middle), np.where(np.isnan(other), middle, other)
@@ -68,7 +79,7 @@ def _levels(train: np.ndarray, other: np.ndarray) -> tuple[FloatArray, FloatArra
     if len(levels) <= _MOST_LEVELS:
         return _one_hot(train, levels), _one_hot(other, levels)
     ranks = np.array(levels, dtype=str)
-    return (
+    return standardise(
         np.searchsorted(ranks, train.astype(str))[:, None].astype(float),
         np.searchsorted(ranks, other.astype(str))[:, None].astype(float),
     )
@@ -84,10 +95,11 @@ def _texts(train: np.ndarray, other: np.ndarray) -> tuple[FloatArray, FloatArray
     return weights.toarray(), vectorizer.transform(other.tolist()).toarray()
 
 
-def _shrunk(pixels: np.ndarray) -> FloatArray:
-    """Returns pictures as rows of numbers; large ones are halved first, as a solver short of data would."""
-    values = pixels.astype(np.float64) / 255.0
+def _thumbnails(pixels: np.ndarray) -> FloatArray:
+    """Returns pictures as rows of numbers, shrunk to about 8 by 8 pixels, as a solver short of data would."""
+    values = pixels.astype(np.float32) / np.float32(255)
     n, height, width, channels = values.shape
-    if height * width * channels > _MOST_PIXELS and height % 2 == 0 and width % 2 == 0:
-        values = values.reshape(n, height // 2, 2, width // 2, 2, channels).mean(axis=(2, 4))
-    return values.reshape(n, -1)
+    step = height // _THUMBNAIL
+    side = height // step
+    values = values[:, : side * step, : side * step].reshape(n, side, step, side, step, channels).mean(axis=(2, 4))
+    return values.reshape(n, -1).astype(np.float64)

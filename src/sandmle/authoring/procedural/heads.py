@@ -22,6 +22,8 @@ from sandmle.records import PredictionKind, TaskKind
 
 Mode = Literal["classes", "labels", "values"]
 Cells = dict[str, np.ndarray]
+# Deviation of the logarithm of a skewed target.
+_MOST_SKEW = 0.4
 # Nodes of the noise's distribution, for expectations over it.
 _NODES = ndtri((np.arange(41) + 0.5) / 41)
 
@@ -118,9 +120,11 @@ class ClassHead(Head):
     mode: Mode = "classes"
 
     @property
+    @override
     def n_outputs(self) -> int:
         return 1 if len(self.labels) == 2 else len(self.labels)
 
+    @override
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         del noise
         slope = self.plan.noise.signal
@@ -130,12 +134,14 @@ class ClassHead(Head):
         words = f"The label is drawn from softmax({slope} * signal + bias); biases set the labels' shares."
         return Realised(y, chances, words)
 
+    @override
     def answers(self, y: np.ndarray) -> Cells:
         target = self.plan.target
         if target.kind is PredictionKind.CLASS_PROBABILITIES:
             return {name: (y == at).astype(int) for at, name in enumerate(target.columns)}
         return {target.columns[0]: self.labels[y]}
 
+    @override
     def decode(self, predictions: FloatArray, option: float) -> Cells:
         target = self.plan.target
         name = target.columns[0]
@@ -152,10 +158,11 @@ class ClassHead(Head):
             return {name: self.labels[(predictions[:, 1] >= (option or 0.5)).astype(int)]}
         return {name: self.labels[np.argmax(predictions, axis=1)]}
 
+    @override
     def options(self, y_train: np.ndarray) -> tuple[float, ...]:
         hard = self.plan.target.kind is PredictionKind.LABEL and len(self.labels) == 2
         if hard or self.plan.metric == "probabilistic_f1":
-            return (0.5 if hard else 0.0, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
+            return (0.5 if hard else 0.0, 0.01, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
         return (0.0,)
 
 
@@ -163,9 +170,11 @@ class LevelHead(ClassHead):
     """Ordered labels: the noisy signal cut at quantiles; predicted as labels without order."""
 
     @property
+    @override
     def n_outputs(self) -> int:
         return 1
 
+    @override
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         del rng
         level, chances, words = _cut(signal, noise, self.plan, rows)
@@ -178,18 +187,22 @@ class GradeHead(Head):
     mode: Mode = "values"
 
     @property
+    @override
     def n_outputs(self) -> int:
         return 1
 
+    @override
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         del rng
         level, chances, words = _cut(signal, noise, self.plan, rows)
         expected = chances @ np.arange(chances.shape[1])
         return Realised(level[:, None].astype(float), expected[:, None], words)
 
+    @override
     def answers(self, y: np.ndarray) -> Cells:
         return self._cells(np.round(y[:, 0]))
 
+    @override
     def decode(self, predictions: FloatArray, option: float) -> Cells:
         top = self._n_levels - 1
         level = np.clip(predictions[:, 0], 0, top)
@@ -199,6 +212,7 @@ class GradeHead(Head):
             level = np.round(level)
         return self._cells(level)
 
+    @override
     def options(self, y_train: np.ndarray) -> tuple[float, ...]:
         return (1.0, 1.2, 1.4, 1.7) if self.plan.target.kind is PredictionKind.LABEL else (1.0,)
 
@@ -219,9 +233,11 @@ class LabelsHead(Head):
     mode: Mode = "labels"
 
     @property
+    @override
     def n_outputs(self) -> int:
         return len(self.labels)
 
+    @override
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         del noise
         slope = self.plan.noise.signal
@@ -237,12 +253,14 @@ class LabelsHead(Head):
         words = f"Each label is present with the chance sigmoid({slope} * its signal + bias), independently."
         return Realised(y, chances, words)
 
+    @override
     def answers(self, y: np.ndarray) -> Cells:
         target = self.plan.target
         if target.kind is PredictionKind.LABEL_SET:
             return {target.columns[0]: self._sets(y > 0)}
         return {name: y[:, at] for at, name in enumerate(target.columns)}
 
+    @override
     def decode(self, predictions: FloatArray, option: float) -> Cells:
         target = self.plan.target
         chances = np.clip(predictions, 0.0, 1.0)
@@ -250,9 +268,10 @@ class LabelsHead(Head):
             return {target.columns[0]: self._sets(chances >= option)}
         return {name: np.round(chances[:, at], 6) for at, name in enumerate(target.columns)}
 
+    @override
     def options(self, y_train: np.ndarray) -> tuple[float, ...]:
         if self.plan.target.kind is PredictionKind.LABEL_SET:
-            return (0.5, 0.25, 0.3, 0.35, 0.4, 0.45)
+            return (0.5, 0.01, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
         return (0.0,)
 
     def _sets(self, present: np.ndarray) -> np.ndarray:
@@ -266,9 +285,11 @@ class ShareHead(Head):
     _VOTES = 12
 
     @property
+    @override
     def n_outputs(self) -> int:
         return len(self.labels)
 
+    @override
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         del noise
         slope = self.plan.noise.signal
@@ -277,9 +298,11 @@ class ShareHead(Head):
         words = f"{self._VOTES} votes a row are drawn from softmax({slope} * signal + bias)."
         return Realised(votes / self._VOTES, chances, words)
 
+    @override
     def answers(self, y: np.ndarray) -> Cells:
         return _simplex(self.plan.target.columns, y)
 
+    @override
     def decode(self, predictions: FloatArray, option: float) -> Cells:
         return _simplex(self.plan.target.columns, np.maximum(predictions, 0.01))
 
@@ -290,9 +313,11 @@ class ValueHead(Head):
     mode: Mode = "values"
 
     @property
+    @override
     def n_outputs(self) -> int:
         return len(self.plan.target.columns)
 
+    @override
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         slope = self.plan.noise.signal
         scale = np.sqrt(slope**2 + 1)
@@ -323,13 +348,15 @@ class ValueHead(Head):
         low, high = self._range()
         inside = np.clip(latent, -3.2, 3.2)
         if self._is_skewed:
-            middle, step = (np.log(low) + np.log(high)) / 2, (np.log(high) - np.log(low)) / 6.4
+            middle, step = (np.log(low) + np.log(high)) / 2, min((np.log(high) - np.log(low)) / 6.4, _MOST_SKEW)
             return np.round(np.exp(middle + inside * step), self._digits())
         return np.round((low + high) / 2 + inside * (high - low) / 6.4, self._digits())
 
+    @override
     def answers(self, y: np.ndarray) -> Cells:
         return {name: y[:, at] for at, name in enumerate(self.plan.target.columns)}
 
+    @override
     def decode(self, predictions: FloatArray, option: float) -> Cells:
         low, high = self._range()
         inside = np.clip(predictions, low, high)
@@ -340,19 +367,23 @@ class ConfidenceHead(ValueHead):
     """One number and how unsure it is (Laplace log likelihood)."""
 
     @property
+    @override
     def n_outputs(self) -> int:
         return 1
 
+    @override
     def answers(self, y: np.ndarray) -> Cells:
         value, sure = self.plan.target.columns
         return {value: y[:, 0], sure: np.zeros(len(y))}
 
+    @override
     def decode(self, predictions: FloatArray, option: float) -> Cells:
         value, sure = self.plan.target.columns
         low, high = self._range()
-        width = np.full(len(predictions), np.round(option * (high - low), 6))
+        width = np.full(len(predictions), np.round(np.clip(option * (high - low), low, high), 6))
         return {value: np.round(np.clip(predictions[:, 0], low, high), 6), sure: width}
 
+    @override
     def options(self, y_train: np.ndarray) -> tuple[float, ...]:
         low, high = self._range()
         usual = float(np.std(y_train)) / (high - low)
@@ -383,9 +414,11 @@ class AngleHead(Head):
     mode: Mode = "values"
 
     @property
+    @override
     def n_outputs(self) -> int:
         return 3
 
+    @override
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         slope = self.plan.noise.signal
         y = _unit(slope * signal + noise)
@@ -393,9 +426,11 @@ class AngleHead(Head):
         words = f"The direction is that of the vector {slope} * signal + noise."
         return Realised(y, oracle, words)
 
+    @override
     def answers(self, y: np.ndarray) -> Cells:
         return self._angles(y)
 
+    @override
     def decode(self, predictions: FloatArray, option: float) -> Cells:
         return self._angles(predictions)
 

@@ -1,5 +1,7 @@
 """The ladder: what solvers of rising skill score on the calibration draw, by the grader's own code path."""
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +11,7 @@ from sandmle.authoring.procedural.encoding import encode_aware, encode_raw
 from sandmle.authoring.procedural.families import FAMILIES
 from sandmle.authoring.procedural.families.base import FloatArray
 from sandmle.authoring.procedural.publish import bare_answers, bare_submission, scoring_rule
-from sandmle.authoring.procedural.solvers import AWARE_CANDIDATES, RAW_CANDIDATES, STANDARD, WEAK, Solver
+from sandmle.authoring.procedural.solvers import AWARE_CANDIDATES, PARTIAL, RAW_CANDIDATES, STANDARD, WEAK, Solver
 from sandmle.authoring.randomness import digest_of
 from sandmle.errors import AuthoringError
 from sandmle.grading import AnswerKey, Predictions, SubmissionProblem, read_submission
@@ -20,13 +22,18 @@ Views = tuple[FloatArray, FloatArray]
 
 
 @dataclass
-class _Course:
+class Course:
     """Where the solvers run: the rows, the keys to score by, and the rungs so far."""
 
     dataset: Dataset
     train_key: AnswerKey
     calibration_key: AnswerKey
     rungs: list[Rung]
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "Course":
+        """Returns a course without rungs."""
+        return cls(dataset, answer_key(dataset, TRAIN), answer_key(dataset, CALIBRATION), [])
 
     def gain(self, key: AnswerKey, predictions: FloatArray, option: float) -> float:
         """Returns how good predictions for all rows of a key are; more is better."""
@@ -48,19 +55,26 @@ class _Course:
         self.rungs.append(Rung(name=name, tier=tier, score=key.score(table), standard_error=error))
 
 
-def climb(dataset: Dataset) -> Ladder:
-    """Returns the scores of all baselines of a task."""
+def climb(dataset: Dataset, constant_option: float, oracle_option: float) -> Ladder:
+    """Returns the scores of all baselines of a task.
+
+    Args:
+        dataset: The rows.
+        constant_option: How the dummy's predictions are written.
+        oracle_option: How the hidden rule's predictions are written.
+    """
     train, other = dataset.where(TRAIN), dataset.where(CALIBRATION)
-    course = _Course(dataset, _key(dataset, TRAIN), _key(dataset, CALIBRATION), [])
+    course = Course.of(dataset)
     head, y_train = dataset.head, dataset.y[train]
     options = head.options(y_train)
-    course.add("constant", Tier.DUMMY, np.repeat(head.dummy(y_train), len(other), axis=0), options[0])
+    constant = head.dummy(y_train)
+    course.add("constant", Tier.DUMMY, np.repeat(constant, len(other), axis=0), constant_option)
 
     raw = encode_raw(dataset, train, other)
     for tier, solvers in ((Tier.WEAK, WEAK), (Tier.STANDARD, STANDARD)):
         for solver in solvers:
             course.add(f"raw_{solver.name}", tier, _fitted(dataset, solver, raw), options[0])
-    _add_tuned(course, "raw_tuned", Tier.TUNED, raw, RAW_CANDIDATES)
+    course.add("raw_tuned", Tier.TUNED, *tuned(course, [raw], RAW_CANDIDATES))
 
     everything = tuple(range(len(dataset.insights)))
     for at in everything:
@@ -68,30 +82,39 @@ def climb(dataset: Dataset) -> Ladder:
         if not FAMILIES[insight.family].graded:
             one = encode_aware(dataset, (at,), train, other)
             both = (np.hstack([raw[0], one[0]]), np.hstack([raw[1], one[1]]))
-            solver = STANDARD[1]
-            course.add(f"knows_{insight.family}_{at}", Tier.RULE_AWARE, _fitted(dataset, solver, both), options[0])
-    _add_tuned(course, "knows_all", Tier.RULE_AWARE, encode_aware(dataset, everything, train, other), AWARE_CANDIDATES)
+            course.add(f"knows_{insight.family}_{at}", Tier.RULE_AWARE, _fitted(dataset, PARTIAL, both), options[0])
+    aware = encode_aware(dataset, everything, train, other)
+    course.add("knows_all", Tier.RULE_AWARE, *tuned(course, [aware], AWARE_CANDIDATES))
 
     oracle = dataset.oracle[other]
-    course.add("hidden_rule", Tier.ORACLE, oracle, _best_option(course, oracle))
+    course.add("hidden_rule", Tier.ORACLE, oracle, oracle_option)
     plan = dataset.plan
     return Ladder(metric=plan.metric, direction=plan.direction, n_rows=plan.n_calibration, rungs=tuple(course.rungs))
 
 
+def best_constant_option(dataset: Dataset) -> float:
+    """Returns the way to write the dummy's predictions that suits the training rows best."""
+    train = dataset.where(TRAIN)
+    constant = np.repeat(dataset.head.dummy(dataset.y[train]), len(train), axis=0)
+    return _best_option(dataset, TRAIN, constant)
+
+
 def best_oracle_option(dataset: Dataset) -> float:
     """Returns the way to write predictions that suits the hidden rule best on the calibration rows."""
-    key = _key(dataset, CALIBRATION)
-    return _best_option(_Course(dataset, key, key, []), dataset.oracle[dataset.where(CALIBRATION)])
+    return _best_option(dataset, CALIBRATION, dataset.oracle[dataset.where(CALIBRATION)])
 
 
-def _best_option(course: _Course, oracle: FloatArray) -> float:
-    options = course.dataset.head.options(course.dataset.y[course.dataset.where(TRAIN)])
+def _best_option(dataset: Dataset, part: int, predictions: FloatArray) -> float:
+    options = dataset.head.options(dataset.y[dataset.where(TRAIN)])
     if len(options) == 1:
         return options[0]
-    return max(options, key=lambda option: course.gain(course.calibration_key, oracle, option))
+    key = answer_key(dataset, part)
+    course = Course(dataset, key, key, [])
+    return max(options, key=lambda option: course.gain(key, predictions, option))
 
 
-def _key(dataset: Dataset, part: int) -> AnswerKey:
+def answer_key(dataset: Dataset, part: int) -> AnswerKey:
+    """Returns the answers of all rows of a part."""
     return AnswerKey.parse(scoring_rule(dataset.plan), bare_answers(dataset, part))
 
 
@@ -100,21 +123,26 @@ def _fitted(dataset: Dataset, solver: Solver, views: Views) -> FloatArray:
     return solver.predict(views[0], y_train, views[1], dataset.head.mode, dataset.head.n_levels())
 
 
-def _add_tuned(course: _Course, name: str, tier: Tier, views: Views, candidates: tuple[Solver, ...]) -> None:
-    """Chooses solver and option by cross-validation on the task's own metric, and adds the rung."""
+def tuned(course: Course, views: Sequence[Views], candidates: tuple[Solver, ...]) -> tuple[FloatArray, float]:
+    """Chooses view, solver and option by cross-validation on the task's own metric.
+
+    Returns:
+        Predictions for the calibration rows, and the option to write them by.
+    """
     dataset = course.dataset
     train = dataset.where(TRAIN)
-    y, x = dataset.y[train], views[0]
+    y = dataset.y[train]
     folds = _folds(dataset, train)
-    best: tuple[float, Solver, float] | None = None
-    for solver in candidates:
-        held_out = _out_of_fold(solver, x, y, folds, dataset)
+    best: tuple[float, Solver, Views, float] | None = None
+    for view, solver in itertools.product(views, candidates):
+        held_out = _out_of_fold(solver, view[0], y, folds, dataset)
         for option in dataset.head.options(y):
             gain = course.gain(course.train_key, held_out, option)
             if best is None or gain > best[0]:
-                best = (gain, solver, option)
-    if best is not None:
-        course.add(name, tier, _fitted(dataset, best[1], views), best[2])
+                best = (gain, solver, view, option)
+    if best is None:
+        raise AuthoringError("there is no solver to choose from")
+    return _fitted(dataset, best[1], best[2]), best[3]
 
 
 def _out_of_fold(solver: Solver, x: FloatArray, y: np.ndarray, folds: np.ndarray, dataset: Dataset) -> FloatArray:

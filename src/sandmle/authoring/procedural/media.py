@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from sandmle.authoring.plan import TaskPlan
-from sandmle.authoring.procedural.families.base import Context, FloatArray, Rows, Sample
+from sandmle.authoring.procedural.families.base import Context, Rows, Sample
 from sandmle.authoring.procedural.words import common_words
 from sandmle.records import ColumnSpec
 
@@ -81,12 +81,12 @@ def _pictures(
     rng: np.random.Generator,
 ) -> np.ndarray:
     height, width, channels = shape
-    canvas: FloatArray = np.full((rows.n, height, width, channels), 0.42)
-    canvas += 0.05 * rng.normal(size=(rows.n, height, width, 1))
+    canvas = rng.standard_normal((rows.n, height, width, 1), dtype=np.float32) * np.float32(0.05) + np.float32(0.42)
+    canvas = np.repeat(canvas, channels, axis=-1)
     for opacity, colour in layers:
-        ink = colour[:, None, None, :channels]
-        canvas += opacity[..., None] * (ink - canvas)
-    return np.clip(np.round(canvas * 255), 0, 255).astype(np.uint8)
+        ink = colour[:, None, None, :channels].astype(np.float32)
+        canvas += opacity[..., None].astype(np.float32) * (ink - canvas)
+    return np.clip(np.rint(canvas * np.float32(255)), 0, 255).astype(np.uint8)
 
 
 def png_bytes(pixels: np.ndarray) -> bytes:

@@ -2,8 +2,8 @@
 
 from sandmle.authoring.plan import Evaluation
 from sandmle.authoring.procedural.dataset import Dataset
-from sandmle.authoring.procedural.ladder import climb
-from sandmle.authoring.procedural.publish import Published, sample_submission
+from sandmle.authoring.procedural.ladder import best_constant_option, best_oracle_option, climb
+from sandmle.authoring.procedural.publish import Published, oracle_submission, sample_submission
 from sandmle.grading import calibrated, paper
 from sandmle.records import ThresholdPreset
 
@@ -14,6 +14,11 @@ def evaluate(dataset: Dataset, order: Published, preset: ThresholdPreset) -> Eva
     Raises:
         AuthoringError: The ladder gives no thresholds.
     """
-    ladder = climb(dataset)
-    thresholds = calibrated(ladder) if preset == "calibrated" else paper(ladder)
-    return Evaluation(ladder=ladder, thresholds=thresholds, sample_submission=sample_submission(dataset, order))
+    constant_option, oracle_option = best_constant_option(dataset), best_oracle_option(dataset)
+    ladder = climb(dataset, constant_option, oracle_option)
+    return Evaluation(
+        ladder=ladder,
+        thresholds=calibrated(ladder) if preset == "calibrated" else paper(ladder),
+        sample_submission=sample_submission(dataset, order, constant_option),
+        oracle_submission=oracle_submission(dataset, order, oracle_option),
+    )

@@ -110,11 +110,11 @@ def data_files(dataset: Dataset, order: Published) -> dict[str, bytes]:
     return files
 
 
-def sample_submission(dataset: Dataset, order: Published) -> bytes:
+def sample_submission(dataset: Dataset, order: Published, option: float) -> bytes:
     """Returns a valid submission that looks at no feature."""
     y_train = dataset.y[dataset.where(TRAIN)]
     row = dataset.head.dummy(y_train)
-    cells = dataset.head.decode(np.repeat(row, len(order.test), axis=0), dataset.head.options(y_train)[0])
+    cells = dataset.head.decode(np.repeat(row, len(order.test), axis=0), option)
     return write_table({dataset.plan.id_column: order.ids[order.test], **cells})
 
 

@@ -18,7 +18,7 @@ from sandmle.authoring.procedural.families.base import FloatArray
 from sandmle.authoring.procedural.heads import Mode
 
 # Most boosted models per task; beyond, one boosted model a label costs too much.
-_MOST_BOOSTED = 6
+_MOST_BOOSTED = 3
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Solver:
 
 
 def _linear(params: dict[str, Any], x: FloatArray, y: np.ndarray, t: FloatArray, z: FloatArray, mode: Mode) -> Any:
-    if mode == "values" or not np.isin(t, (0.0, 1.0)).all():
+    if mode == "values" or not np.isin(t, (0.0, 1.0)).all() or (mode == "labels" and t.shape[1] > _MOST_BOOSTED):
         return _ridge(1.0 / params["c"], x, t, z)
     if mode == "classes":
         return _logistic(params["c"], x, y, z, t.shape[1])
@@ -62,6 +62,14 @@ def _spline(params: dict[str, Any], x: FloatArray, y: np.ndarray, t: FloatArray,
     wide_x, wide_z = bend.transform(x), bend.transform(z)
     mean, spread = wide_x.mean(axis=0), np.maximum(wide_x.std(axis=0), 1e-6)
     return _linear(params, (wide_x - mean) / spread, y, t, (wide_z - mean) / spread, mode)
+
+
+def _components(params: dict[str, Any], x: FloatArray, y: np.ndarray, t: FloatArray, z: FloatArray, mode: Mode) -> Any:
+    """A linear model on the leading principal components."""
+    n = min(params["n_components"], x.shape[1], len(x) - 1)
+    _, size, axes = np.linalg.svd(x, full_matrices=False)
+    spread = np.maximum(size[:n] / np.sqrt(len(x)), 1e-6)
+    return _linear(params, x @ axes[:n].T / spread, y, t, z @ axes[:n].T / spread, mode)
 
 
 def _ridge(alpha: float, x: FloatArray, t: FloatArray, z: FloatArray) -> FloatArray:
@@ -94,7 +102,7 @@ def _with(make: Callable[..., Any]) -> Callable[..., Any]:
 def _boosted(params: dict[str, Any], x: FloatArray, y: np.ndarray, t: FloatArray, z: FloatArray, mode: Mode) -> Any:
     binary = mode != "values" and bool(np.isin(t, (0.0, 1.0)).all())
     if t.shape[1] > _MOST_BOOSTED:
-        return _with(ExtraTreesRegressor)(_FOREST | {"n_estimators": 80}, x, y, t, z, mode)
+        return _with(ExtraTreesRegressor)(_FOREST | {"max_features": 0.3}, x, y, t, z, mode)
     columns = [1] if mode == "classes" and t.shape[1] == 2 else range(t.shape[1])
     found = []
     for at in columns:
@@ -120,9 +128,10 @@ def _boosted(params: dict[str, Any], x: FloatArray, y: np.ndarray, t: FloatArray
     return np.column_stack(found)
 
 
-_FOREST: dict[str, Any] = {"n_estimators": 60, "min_samples_leaf": 2, "max_features": 0.5, "random_state": 0}
+_FOREST: dict[str, Any] = {"n_estimators": 40, "min_samples_leaf": 2, "max_features": "sqrt", "random_state": 0}
 _LEARNERS: dict[str, Callable[..., Any]] = {
     "linear": _linear,
+    "components": _components,
     "spline": _spline,
     "neighbours": _with(KNeighborsRegressor),
     "tree": _with(DecisionTreeRegressor),
@@ -134,20 +143,22 @@ _LEARNERS: dict[str, Callable[..., Any]] = {
 WEAK = (
     Solver("linear", "linear", {"c": 1.0}),
     Solver("neighbours", "neighbours", {"n_neighbors": 7}),
-    Solver("small_forest", "forest", {"n_estimators": 15, "max_depth": 4, "max_features": 0.3, "random_state": 0}),
+    Solver("small_forest", "forest", _FOREST | {"n_estimators": 12, "max_depth": 4}),
     Solver("small_boosted", "boosted", {"rounds": 15, "num_leaves": 4, "min_data_in_leaf": 10, "learning_rate": 0.1}),
 )
 STANDARD = (
-    Solver("forest", "forest", {"n_estimators": 60, "min_samples_leaf": 2, "max_features": 0.3, "random_state": 0}),
+    Solver("forest", "forest", _FOREST),
     Solver("boosted", "boosted", {"rounds": 60, "num_leaves": 8, "min_data_in_leaf": 5, "learning_rate": 0.08}),
 )
 RAW_CANDIDATES = (
-    Solver("linear_strong", "linear", {"c": 0.01}),
-    Solver("linear_middle", "linear", {"c": 0.1}),
-    Solver("linear_loose", "linear", {"c": 1.0}),
-    Solver("extra", "extra", {"n_estimators": 40, "min_samples_leaf": 2, "max_features": 0.3, "random_state": 0}),
-    Solver("boosted", "boosted", {"rounds": 50, "num_leaves": 6, "min_data_in_leaf": 6, "learning_rate": 0.08}),
+    Solver("linear_strong", "linear", {"c": 0.03}),
+    Solver("linear_middle", "linear", {"c": 0.3}),
+    Solver("linear_loose", "linear", {"c": 3.0}),
+    Solver("components", "components", {"c": 0.3, "n_components": 12}),
+    Solver("extra", "extra", _FOREST | {"n_estimators": 25}),
+    Solver("boosted", "boosted", {"rounds": 40, "num_leaves": 6, "min_data_in_leaf": 6, "learning_rate": 0.1}),
 )
+PARTIAL = Solver("linear", "linear", {"c": 0.1})
 AWARE_CANDIDATES = (
     Solver("linear_middle", "linear", {"c": 0.1}),
     Solver("linear_loose", "linear", {"c": 3.0}),

@@ -26,15 +26,16 @@ class Knobs:
 
     graded_share: tuple[float, float]
     """Range of the share of the signal that raw columns give away."""
-    n_cliffs: tuple[int, int]
+    n_cliffs: tuple[float, ...]
+    """Chances of 1, 2, 3, ... insights that are worth little until they are seen."""
     slope_factor: float
     n_train: tuple[int, int]
 
 
 DIFFICULTIES: dict[str, Knobs] = {
-    "easy": Knobs((0.5, 0.6), (2, 2), 1.2, (160, 200)),
-    "medium": Knobs((0.36, 0.48), (2, 3), 1.0, (120, 200)),
-    "hard": Knobs((0.3, 0.36), (3, 4), 0.85, (60, 140)),
+    "easy": Knobs((0.55, 0.65), (0.7, 0.3), 1.2, (160, 200)),
+    "medium": Knobs((0.46, 0.58), (0.35, 0.45, 0.2), 1.0, (120, 200)),
+    "hard": Knobs((0.34, 0.42), (0.0, 0.3, 0.4, 0.3), 0.85, (70, 140)),
 }
 
 
@@ -85,8 +86,8 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         n_nuisance=int(rng.integers(2, 6)),
         n_train=n_train,
         n_public=300,
-        n_private=2400 if hard_to_rank else 1200,
-        n_calibration=4000 if hard_to_rank else 3000,
+        n_private=2000 if hard_to_rank else 1200,
+        n_calibration=3000,
     )
 
 
@@ -104,9 +105,10 @@ def media_of(dna: StructuralDNA) -> tuple[Medium, ...]:
 
 def _insights(dna: StructuralDNA, rng: np.random.Generator, knobs: Knobs) -> tuple[tuple[InsightPlan, ...], float]:
     media = media_of(dna)
-    n_cliffs = int(rng.integers(*knobs.n_cliffs, endpoint=True))
+    n_cliffs = 1 + int(rng.choice(len(knobs.n_cliffs), p=knobs.n_cliffs))
     graded_share = float(rng.uniform(*knobs.graded_share))
-    graded_names = _draw_families(media, 1 if rng.random() < 0.6 else 2, rng, graded=True)
+    n_graded = 2 if n_cliffs == 1 or rng.random() < 0.4 else 1
+    graded_names = _draw_families(media, n_graded, rng, graded=True)
     cliff_names = _draw_families(media, n_cliffs, rng, graded=False)
     interaction = float(np.round(rng.uniform(0.05, 0.1), 3)) if rng.random() < 0.4 else 0.0
     plans = []
@@ -177,7 +179,7 @@ def _value_target(
     if dna.metric == "distance_percentiles":
         return TargetSpec(kind=form, columns=("true_lat", "true_lon")), f"the position behind {meaning}", "deg", ()
     if dna.metric == "laplace_log_likelihood":
-        return TargetSpec(kind=form, columns=(name, "confidence"), low=low, high=high), meaning, unit, ()
+        return TargetSpec(kind=form, columns=(name, "confidence"), low=0.0, high=high), meaning, unit, ()
     if dna.n_targets > 1:
         parts = ("early", "middle", "late", "final")[: dna.n_targets]
         columns = tuple(f"{name}_{part}" for part in parts)
