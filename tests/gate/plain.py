@@ -11,7 +11,9 @@ from sandmle.sandbox.base import ExecRequest
 class PlainSandbox:
     name = "plain"
     capabilities = frozenset()
-    workers = 1
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or 1
 
     def start(self) -> "PlainSandbox":
         return self

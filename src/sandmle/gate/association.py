@@ -9,6 +9,7 @@ from scipy.stats import norm, rankdata
 
 FALSE_ALARM_RATE = 1e-4
 """Chance that a sound task fails one check of this kind, all its tests together."""
+_FEWEST_MEETINGS = 10
 _FEWEST_UNUSUAL = 5  # below this many minority rows, the t distribution is no model of a rank correlation
 
 
@@ -78,7 +79,7 @@ def strongest_neighbours(
     for order_name, order in orders.items():
         places = np.argsort(order, kind="stable")
         for view_name, values in views.items():
-            if not _is_lively(values):
+            if not _meets_itself(values):
                 continue
             ranks = within(values, blocks)[places]
             total = float((ranks**2).sum())
@@ -94,6 +95,13 @@ def strongest_neighbours(
 def _is_lively(values: np.ndarray) -> bool:
     _, counts = np.unique(values, return_counts=True)
     return len(values) - int(counts.max()) >= _FEWEST_UNUSUAL
+
+
+def _meets_itself(values: np.ndarray) -> bool:
+    """Tells whether neighbours with unusual values are common enough by chance for a normal distribution."""
+    _, counts = np.unique(values, return_counts=True)
+    n_unusual = len(values) - int(counts.max())
+    return n_unusual**2 / len(values) >= _FEWEST_MEETINGS
 
 
 def _p_of_correlation(correlations: np.ndarray, freedom: int) -> np.ndarray:

@@ -55,6 +55,7 @@ def build_features(train: pd.DataFrame, test: pd.DataFrame) -> Data:
         made, is_number = column_features(both[name], n)
         blocks += made
         plain += made[:1] if is_number else []
+    blocks += series_features(both)
     single = lively(blocks, n) if blocks else np.zeros((len(both), 1))
     pairs = crossed(plain[:MOST_CROSSED])
     features = np.hstack([single, lively(pairs, n)]) if pairs else single
@@ -92,6 +93,29 @@ def column_features(cells: pd.Series, n_train: int) -> tuple[list[Matrix], bool]
     if sample.str.count(" ").mean() >= 2:
         return text_features(text, n_train), False
     return code_features(text), False
+
+
+def series_features(frame: pd.DataFrame) -> list[Matrix]:
+    """Returns summaries of numbered columns that read like a series: level, spread, trend, wiggle, peaks, spectrum."""
+    families: dict[str, list[str]] = {}
+    for name in frame.columns:
+        families.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    made: list[Matrix] = []
+    for names in families.values():
+        if len(names) < 8:
+            continue
+        series = frame[names].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+        if not np.isfinite(series).any():
+            continue
+        series = np.where(np.isfinite(series), series, np.nanmedian(series))
+        steps = np.diff(series, axis=1)
+        time = np.linspace(-1, 1, series.shape[1])
+        centred = series - series.mean(axis=1, keepdims=True)
+        power = np.log1p(np.abs(np.fft.rfft(centred, axis=1)) ** 2)[:, 1:9]
+        made += [series.mean(axis=1), series.std(axis=1), series @ time, steps.std(axis=1)]
+        made += [series.max(axis=1), series.min(axis=1), series.argmax(axis=1).astype(float), np.abs(steps).max(axis=1)]
+        made += [(centred[:, 1:] * centred[:, :-1]).mean(axis=1), *power.T]
+    return made
 
 
 def indicators(cells: pd.Series) -> list[Matrix]:
@@ -415,6 +439,8 @@ def one_share(target: pd.Series, data: Data) -> Matrix:
 def fill_values(metric: str, columns: list[str], train: pd.DataFrame, data: Data, filled: pd.DataFrame) -> pd.DataFrame:
     """Predicts each column by itself; a column without training values gets the usual error of the first."""
     error = 1.0
+    if "angular" in metric:
+        return fill_angles(columns, train, data, filled)
     for name in columns:
         if name not in train.columns:
             filled[name] = error
@@ -428,17 +454,36 @@ def fill_values(metric: str, columns: list[str], train: pd.DataFrame, data: Data
     return filled
 
 
+def fill_angles(columns: list[str], train: pd.DataFrame, data: Data, filled: pd.DataFrame) -> pd.DataFrame:
+    """Predicts directions as points on the unit sphere: angles jump where they close."""
+    azimuth, zenith = (train[name].to_numpy(dtype=float) for name in columns)
+    axes = (np.cos(azimuth) * np.sin(zenith), np.sin(azimuth) * np.sin(zenith), np.cos(zenith))
+    x, y, z = (predict_values(data, axis, value_score("rmse", axis))[1] for axis in axes)
+    filled[columns[0]] = np.mod(np.arctan2(y, x), 2 * np.pi)
+    filled[columns[1]] = np.arctan2(np.hypot(x, y), z)
+    return filled
+
+
 def fill_sets(task: dict[str, Any], train: pd.DataFrame, data: Data, filled: pd.DataFrame) -> pd.DataFrame:
     """Predicts each label by itself and writes those that are likely enough."""
     labels, name = task["labels"], task["columns"][0]
     own = [set(str(cell).split()) for cell in train[name].fillna("")]
-    chances = []
+    truth, kept, chances = [], [], []
     for label in labels:
         codes = np.array([int(label in cell) for cell in own])
-        chances.append(predict_classes(data, codes, 2, class_score("log_loss", codes))[1][:, 1])
-    picked = np.transpose(chances) >= 0.35
+        held, predicted = predict_classes(data, codes, 2, class_score("log_loss", codes))
+        truth.append(codes)
+        kept.append(held[:, 1])
+        chances.append(predicted[:, 1])
+    cut = max(THRESHOLDS, key=lambda cut: pooled_f1(np.array(truth), np.array(kept) >= cut))
+    picked = np.transpose(chances) >= cut
     filled[name] = [" ".join(label for label, is_in in zip(labels, row, strict=True) if is_in) for row in picked]
     return filled
+
+
+def pooled_f1(truth: Matrix, picked: Matrix) -> float:
+    """Returns the F1 of all labels of all rows together."""
+    return float(2 * (truth * picked).sum() / max(1, truth.sum() + picked.sum()))
 
 
 def main(task: dict[str, Any]) -> None:

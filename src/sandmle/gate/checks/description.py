@@ -1,6 +1,7 @@
 """The description names what an agent needs: columns, metric, direction, labels (case N17)."""
 
 import re
+from collections.abc import Sequence
 
 from sandmle.gate.base import Check, Finding, GateContext, words_of
 from sandmle.grading import get_metric
@@ -42,7 +43,7 @@ def _missing(context: GateContext, text: str) -> list[str]:
     names = [*dict.fromkeys([spec.id_column, *context.test.columns, *context.train_targets, *target.columns])]
     if target.kind in (PredictionKind.CLASS_PROBABILITIES, PredictionKind.LABEL_PROBABILITIES):
         names = [name for name in names if name not in target.columns or len(target.columns) <= _MOST_LABELS_SPELT_OUT]
-    missing = [f"the column {name!r}" for name in names if not _named(name, text)]
+    missing = [f"the column {name!r}" for name in _ends_of_families(names) if not _named(name, text)]
     if target.kind is PredictionKind.LABEL and len(target.labels) <= _MOST_LABELS_SPELT_OUT:
         missing += [f"the label {label!r}" for label in target.labels if not _named(label, text)]
     if not _names_metric(spec.metric, text):
@@ -50,6 +51,14 @@ def _missing(context: GateContext, text: str) -> list[str]:
     if not any(phrase in text.lower() for phrase in _DIRECTION_WORDS[spec.direction]):
         missing.append("which direction of the metric is better")
     return missing
+
+
+def _ends_of_families(names: Sequence[str]) -> list[str]:
+    """Leaves out the middle of families of numbered columns: a text may name them by the first and the last."""
+    families: dict[str, list[str]] = {}
+    for name in names:
+        families.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    return [name for family in families.values() for name in dict.fromkeys([family[0], family[-1]])]
 
 
 def _named(name: str, text: str) -> bool:

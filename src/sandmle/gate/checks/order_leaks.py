@@ -6,11 +6,13 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from sandmle.errors import BundleError
 from sandmle.gate.association import FALSE_ALARM_RATE, Association, strongest_correlation, strongest_neighbours
 from sandmle.gate.base import Check, Finding, GateContext
 from sandmle.gate.names import name_cues, natural_rank
+from sandmle.gate.pictures import content_sizes
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".wav", ".npy")  # for text, the size of a file is honest content
+_FIXED_RATE = {".bmp", ".wav", ".npy"}  # of text and compressed files, the size is honest content
 
 
 def run(context: GateContext) -> Finding:
@@ -59,11 +61,19 @@ def _cues(context: GateContext, frame: pd.DataFrame) -> tuple[Mapping[str, np.nd
 
 
 def _file_cues(context: GateContext, name: str, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    stats = [context.media[cell].stat() if cell in context.media else None for cell in frame[name]]
-    times = np.array([float(stat.st_mtime_ns) if stat else 0.0 for stat in stats])
-    cues = {f"modification time of {name}": times}
-    if all(cell.lower().endswith(_PICTURES) for cell in frame[name]):
-        cues[f"file size of {name}"] = np.array([float(stat.st_size) if stat else 0.0 for stat in stats])
+    paths = [context.media.get(cell) for cell in frame[name]]
+    if None in paths:
+        missing = frame[name][[path is None for path in paths]].iloc[0]
+        raise BundleError(f"task {context.spec.task_id}: there is no file public/{missing}")
+    there = [path for path in paths if path is not None]
+    stats = [path.stat() for path in there]
+    cues = {f"modification time of {name}": np.array([float(stat.st_mtime_ns) for stat in stats])}
+    sizes = np.array([float(stat.st_size) for stat in stats])
+    suffixes = {path.suffix.lower() for path in there}
+    if suffixes == {".png"} and np.ptp(sizes) > 0:
+        cues[f"file size of {name} beyond its pixels"] = sizes - content_sizes([path.read_bytes() for path in there])
+    elif suffixes <= _FIXED_RATE:
+        cues[f"file size of {name}"] = sizes
     return cues
 
 

@@ -38,7 +38,7 @@ def _shingles(text: str) -> set[str]:
 
 def _exact_numbers(text: str) -> set[str]:
     """Returns the decimal numbers with three significant digits or more, which nobody writes by chance."""
-    return {number for number in _EXACT_NUMBER.findall(text) if len(number.replace(".", "").lstrip("0")) >= 3}
+    return {number for number in _EXACT_NUMBER.findall(text) if len(number.replace(".", "").strip("0")) >= 3}
 
 
 CHECK = Check("rule_revealed", run)

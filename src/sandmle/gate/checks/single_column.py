@@ -36,7 +36,7 @@ def run(context: GateContext) -> Finding:
     high = key.score(context.oracle or context.perfect)
     span = direction.gain(high, low)
     worst, worst_name = 0.0, ""
-    for column in context.inputs:
+    for column in [*context.inputs, *_file_sizes(context)]:
         for predicted in _candidates(context, column, train_truth):
             try:
                 share = direction.gain(key.score(Predictions(_in_answer_order(context, predicted))), low) / span
@@ -51,6 +51,18 @@ def run(context: GateContext) -> Finding:
         )
     message = f"the column {worst_name!r} alone does {worst:.0%} of what the oracle does" if worst > MOST_SHARE else ""
     return Finding(not message, message, round(worst, 6), MOST_SHARE)
+
+
+def _file_sizes(context: GateContext) -> list[Column]:
+    """Returns the sizes of media files, the cheapest thing to know about them."""
+    found = []
+    for name in context.media_columns:
+        train, test = (
+            np.array([float(context.media[cell].stat().st_size) for cell in frame[name]])
+            for frame in (context.train, context.test)
+        )
+        found.append(Column(f"file size of {name}", True, train, test))
+    return found
 
 
 def _candidates(context: GateContext, column: Column, truth: np.ndarray) -> Iterator[np.ndarray]:
