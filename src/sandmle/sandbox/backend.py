@@ -17,6 +17,11 @@ from sandmle.sandbox.view import View
 
 _MB = 1 << 20
 _SPACE_FOR_OURSELVES = 1 << 18
+NAMESPACES_HELP = (
+    "it needs root, or unprivileged user namespaces (on Ubuntu 24.04: sudo sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0); `sandmle doctor` tells more"
+)
+"""What every backend that makes namespaces needs."""
 
 
 class LocalBackend(ABC):
@@ -70,11 +75,10 @@ class LocalBackend(ABC):
             self._open()
             self._started = True
             self._prove()
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise SandboxUnavailableError(f"the {self.name} sandbox cannot start: {error}") from error
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError | SandboxError) and not isinstance(error, SandboxUnavailableError):
+                raise SandboxUnavailableError(f"the {self.name} sandbox cannot start: {error}") from error
             raise
         return self
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sandmle.errors import SandboxError, SandboxUnavailableError
-from sandmle.sandbox.backend import LocalBackend
+from sandmle.sandbox.backend import NAMESPACES_HELP, LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment, inner_command
 from sandmle.sandbox.inner import jail
@@ -80,7 +80,18 @@ class BwrapSandbox(LocalBackend):
             file = self._scratch.path / "files" / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
+        self._try_bubblewrap()
         self.capabilities = _HELD | (_COUNTED if self.has_groups else frozenset())
+
+    def _try_bubblewrap(self) -> None:
+        """Makes the view once, for bubblewrap's own words if it cannot."""
+        arguments = self._arguments(None, 1 << 20, as_root=os.geteuid() == 0)
+        done = subprocess.run(
+            [self._program, *arguments, "--", "/bin/true"], capture_output=True, text=True, env=environment(1)
+        )
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            raise SandboxUnavailableError(f"the bwrap sandbox cannot start: {reason}; {NAMESPACES_HELP}")
 
     def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:
         root = os.geteuid() == 0

@@ -14,7 +14,7 @@ import threading
 from typing import Any
 
 from sandmle.errors import SandboxError, SandboxUnavailableError
-from sandmle.sandbox.backend import LocalBackend
+from sandmle.sandbox.backend import NAMESPACES_HELP, LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment, inner_command
 from sandmle.sandbox.scratch import Scratch
@@ -88,10 +88,6 @@ _ISOLATED = frozenset(
     }
 )
 _COUNTED = frozenset({Capability.MEMORY, Capability.PROCESS_COUNT})
-_HELP = (
-    "it needs root, or unprivileged user namespaces (on Ubuntu 24.04: sudo sysctl "
-    "kernel.apparmor_restrict_unprivileged_userns=0); `sandmle doctor` tells more"
-)
 
 
 class ForkserverSandbox(LocalBackend):
@@ -141,14 +137,15 @@ class ForkserverSandbox(LocalBackend):
     def _start_server(self) -> None:
         if self._scratch is None:
             raise SandboxError("the forkserver is closed")
+        view = self.view
         near, far = socket.socketpair()
         setup = {
             "root": str(self._scratch.path),
-            "view": self.view.to_dict(),
+            "view": view.to_dict(),
             "preload": list(self._preload),
             "user_namespace": os.geteuid() != 0,
         }
-        command = inner_command(self.view.python, "zygote", [str(far.fileno()), json.dumps(setup)])
+        command = inner_command(view.python, "zygote", [str(far.fileno()), json.dumps(setup)])
         self._server = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -168,7 +165,7 @@ class ForkserverSandbox(LocalBackend):
         self._socket = near
         if "failed" in answer:
             self._stop_server()
-            raise SandboxUnavailableError(f"the forkserver sandbox cannot start: {answer['failed']}; {_HELP}")
+            raise SandboxUnavailableError(f"the forkserver sandbox cannot start: {answer['failed']}; {NAMESPACES_HELP}")
         self.loaded = tuple(answer["loaded"])
 
     def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:

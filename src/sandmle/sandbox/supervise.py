@@ -1,5 +1,6 @@
 """Watches one execution from outside: deadlines, output, limits. It believes the kernel, never the code."""
 
+import contextlib
 import json
 import os
 import selectors
@@ -69,9 +70,10 @@ class Channels:
         os.close(self.err)
 
     def send_request(self, request: dict[str, Any]) -> None:
-        """Sends the request to process 1 of the execution."""
+        """Sends the request to process 1 of the execution. If that is dead already, the watch finds out why."""
         data = json.dumps(request).encode()
-        self.control.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.control.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
 
 
 @dataclass
@@ -248,6 +250,7 @@ class Watch:
             self.killed_for, self.kill_detail = status, detail
         self._killed_s = time.monotonic()
         self._kill()
+        self.group.hurry()
 
     def _kill(self) -> None:
         if self.init_fd >= 0:
@@ -257,7 +260,10 @@ class Watch:
                 return
 
     def _read_control(self, selector: selectors.BaseSelector) -> bool:
-        data, fds, _, _ = socket.recv_fds(self.channels.control, _CHUNK, _MAX_FDS, socket.MSG_CMSG_CLOEXEC)
+        try:
+            data, fds, _, _ = socket.recv_fds(self.channels.control, _CHUNK, _MAX_FDS, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            return False  # it died with our request unread
         if fds:
             self.init_fd = fds[0]
             selector.register(self.init_fd, selectors.EVENT_READ, "init")

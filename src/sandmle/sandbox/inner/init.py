@@ -139,7 +139,9 @@ def _drop_rights(request: dict[str, Any], *, user_namespace: bool) -> None:
     _set_limits(request)
     if user_namespace:
         _nest_user_namespace()
+        kernel.drop_bounding_set()
     else:
+        kernel.drop_bounding_set()
         os.setgroups([])
         os.setresgid(request["uid"], request["uid"], request["uid"])
         os.setresuid(request["uid"], request["uid"], request["uid"])

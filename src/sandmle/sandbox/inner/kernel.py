@@ -134,12 +134,15 @@ def prctl(option: int, value: int = 0, extra: int = 0) -> None:
     _check(_libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(extra), zero, zero), f"prctl {option}")
 
 
-def drop_capabilities() -> None:
-    """Gives up every capability for good: bounding, ambient, permitted, effective and inheritable sets."""
+def drop_bounding_set() -> None:
+    """Gives up the right to ever gain a capability; needs CAP_SETPCAP, so it comes before changing the user."""
     for capability in range(_LAST_CAPABILITY + 1):
-        # EINVAL past the kernel's last capability; EPERM when the bounding set may not be changed, which no_new_privs
-        # and an empty permitted set make harmless.
+        # EINVAL past the kernel's last capability.
         _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
+
+
+def drop_capabilities() -> None:
+    """Gives up every capability for good: ambient, permitted, effective and inheritable sets."""
     _libc.prctl(PR_SET_SECUREBITS, ctypes.c_ulong(SECURE_ALL_LOCKED), 0, 0, 0)
     _libc.prctl(PR_CAP_AMBIENT, ctypes.c_ulong(PR_CAP_AMBIENT_CLEAR_ALL), 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
