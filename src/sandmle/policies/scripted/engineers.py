@@ -76,6 +76,7 @@ def _script(desk: Desk, kind: str, profile: Profile, *, forgets_missing: bool = 
         slow_grid=slow_grid,
         quick=many,
         careful=kind == "boosted",
+        tuned=kind == "boosted",
         k=5,
         n_folds=3 if many else 5,
         seed=desk.rng_seed % 1000,

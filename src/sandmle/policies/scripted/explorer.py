@@ -55,12 +55,10 @@ def possible_blocks(profile: Profile) -> tuple[str, ...]:
 
 
 def helpful_blocks(observation: str, blocks: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the blocks that made the cross-validated score better, and those without which columns go unread."""
-    scores = {name: float(value) for name, value in re.findall(r"^CV (\w+): (-?[\d.]+)", observation, re.MULTILINE)}
-    raw = scores.get("raw")
-    if raw is None:
-        return tuple(name for name in blocks if name in _NATIVE)
-    return tuple(name for name in blocks if name in _NATIVE or scores.get(name, raw) > raw)
+    """Returns the blocks that cross-validation chose, and those without which columns go unread."""
+    found = re.search(r"blocks: \[(.*)\]", observation)
+    chosen = re.findall(r"\w+", found[1]) if found else []
+    return tuple(name for name in blocks if name in _NATIVE or name in chosen)
 
 
 def describe(profile: Profile) -> str:
@@ -84,4 +82,6 @@ def _script(desk: Desk, template: str, blocks: tuple[str, ...], profile: Profile
         slow_grid=False,
         quick=many,
         careful=True,
+        tuned=True,
+        bags=3 if profile.n_classes > 2 or len(profile.predicted) > 2 else 6,
     )

@@ -15,6 +15,8 @@ class Form(StrEnum):
 
     PROBABILITY = "probability"
     LABEL = "label"
+    GRADE = "grade"
+    ANGLES = "angles"
     CLASS_PROBABILITIES = "class_probabilities"
     RANKED_LABELS = "ranked_labels"
     LABEL_COLUMNS = "label_columns"
@@ -28,6 +30,11 @@ class Form(StrEnum):
     def is_classes(self) -> bool:
         """True when a row belongs to exactly one class."""
         return self in (Form.PROBABILITY, Form.LABEL, Form.CLASS_PROBABILITIES, Form.RANKED_LABELS)
+
+    @property
+    def has_text_answers(self) -> bool:
+        """True when the answers in train.csv are labels, to be read as text."""
+        return self.is_classes or self in (Form.GRADE, Form.LABEL_SET)
 
     @property
     def is_columns(self) -> bool:
@@ -126,7 +133,9 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
         form=form if targets else Form.UNKNOWN,
         metric=brief.metric or _usual_metric(form),
         metric_name=brief.metric_name,
-        higher_is_better=brief.higher_is_better if brief.metric else form not in (Form.VALUES, Form.SHARES),
+        higher_is_better=brief.higher_is_better
+        if brief.metric
+        else form not in (Form.VALUES, Form.SHARES, Form.ANGLES),
         targets=targets,
         predicted=tuple(predicted[1:]),
         n_rows=rows["train"],
@@ -178,6 +187,8 @@ def _form(
         return Form.LABEL_SET
     if brief.metric in _SCORE_METRICS and facts["unique"] == 2:
         return Form.PROBABILITY
+    if brief.metric == "qwk" and facts["type"] == "number":
+        return Form.GRADE
     if facts["type"] == "text" or brief.metric in _LABEL_METRICS:
         return Form.LABEL
     return Form.VALUES
@@ -191,6 +202,8 @@ def _form_of_many(
             return Form.VALUE_AND_SPREAD
         first = known[targets[0]]
         return Form.LABEL_COLUMNS if first.get("words", 1) > 1.05 else Form.CLASS_PROBABILITIES
+    if brief.metric == "angular" and len(predicted) == 2:
+        return Form.ANGLES
     are_flags = all(known[name]["unique"] <= 2 and known[name].get("whole", True) for name in predicted)
     if are_flags:
         return Form.LABEL_COLUMNS
@@ -244,8 +257,9 @@ def _kinds(known: Mapping[str, Mapping[str, Any]], id_column: str, n_rows: int) 
         if may_group and repeats and facts["unique"] > 4:
             if facts["known_in_test"] >= 0.7:
                 kinds["groups"].append(name)
-            elif facts["known_in_test"] <= 0.1 and kind == "codes":
+            elif facts["known_in_test"] <= 0.1 and facts["type"] == "text":
                 kinds["strangers"].append(name)
+                kinds[kind].remove(name)
     return {name: tuple(columns) for name, columns in kinds.items()}
 
 
