@@ -1,6 +1,5 @@
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from typer.testing import CliRunner
 from sandmle.cli.main import app
 from sandmle.errors import BundleError, SandmleError
 from sandmle.grading import Grader, Metric, grade, grade_many, write_table
-from sandmle.grading.metrics.base import Whole
+from sandmle.grading.metrics.base import Calculation
 from sandmle.records import Direction, GradeReport, GradeStatus, Medal, Verdict
 from tests import bundles
 from tests.grading.examples import EXAMPLES, K, csv, rule, task, thresholds
@@ -40,7 +39,7 @@ def metric_of(function):
         direction=Direction.MAXIMIZE,
         kinds=(K.VALUES,),
         best=1.0,
-        calculation=Whole(function),
+        calculation=Calculation(function),
         words="",
         formula="",
     )
@@ -234,17 +233,23 @@ def test_command_names_wrong_arguments(args, message):
     assert message in str(result.exception)
 
 
-def test_nothing_heavy_is_imported_to_grade(files):
+@pytest.mark.parametrize(
+    ("metric", "loaded"), [("rmse", ["scipy", "sklearn"]), ("kl_divergence", ["scipy"]), ("smape", [])]
+)
+def test_libraries_are_loaded_by_the_metric_that_needs_them(tmp_path, metric, loaded):
     import subprocess
 
+    example = EXAMPLES[metric]
+    root = task(tmp_path, example.rule, csv(example.answers)).root
     code = (
-        "import sys; from pathlib import Path; from sandmle.grading import grade_many;"
-        f"report = grade_many([(Path({files[0]!r}), Path({files[1]!r}))])[0].report; assert report.score == 0.0;"
-        "print([name for name in ('sklearn', 'pandas', 'scipy', 'lightgbm') if name in sys.modules])"
+        "import sys; from pathlib import Path;"
+        "from sandmle.grading import Grader; from sandmle.tasks import load_bundle;"
+        "found = lambda: sorted({'sklearn', 'scipy', 'rapidfuzz', 'lightgbm'} & {*sys.modules});"
+        f"grader = Grader(load_bundle(Path({str(root)!r}))); assert found() == [];"
+        f"assert grader.grade({csv(example.perfect)!r}).score is not None; print(found())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-    assert Path(files[0]).is_dir()
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{loaded}\n"
 
 
 def test_verdicts_are_not_grades():

@@ -6,7 +6,6 @@ from scipy import stats
 from sklearn import metrics as sk
 
 from sandmle.grading import get_metric
-from sandmle.grading.metrics.auc import roc_points
 from sandmle.grading.metrics.base import Truth, objects
 from sandmle.grading.metrics.masks import mask_pixels
 from sandmle.records import TargetSpec
@@ -72,13 +71,6 @@ def test_areas_agree_with_scikit_learn():
     for metric, average in (("mean_column_roc_auc", "macro"), ("flattened_roc_auc", "micro")):
         expected = sk.roc_auc_score(TRUE_FLAGS, FLAGS, average=average)
         assert value(metric, kind, TRUE_FLAGS, FLAGS) == pytest.approx(expected)
-
-
-def test_roc_points_agree_with_scikit_learn():
-    false_rate, true_rate, _ = sk.roc_curve(TRUE_BINARY, SCORES, drop_intermediate=False)
-    found = roc_points(TRUE_BINARY == 1, SCORES)
-    np.testing.assert_allclose(found[0], false_rate)
-    np.testing.assert_allclose(found[1], true_rate)
 
 
 def test_weighted_auc_with_equal_weights_is_auc():

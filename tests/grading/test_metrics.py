@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sandmle.errors import ConfigError
-from sandmle.grading import Metric, MetricUndefined, get_metric, metric_names
+from sandmle.grading import Metric, MetricUndefined, get_metric, metric_names, write_table
 from sandmle.grading.metrics.base import OfMeans
 from sandmle.records import Direction, PredictionKind
 from sandmle.seeds import catalogue
@@ -112,11 +114,11 @@ def test_g02_a_class_missing_from_the_answers_makes_mean_auc_undefined(kind):
         score(rule("mean_column_roc_auc", kind, ("k0", "k1", "k2")), answers, submission)
 
 
-@pytest.mark.parametrize("given", ["2", "1"])
-def test_g14_kappa_of_constant_answers_is_undefined(given):
+@pytest.mark.parametrize("cell", ["2", "1"])
+def test_g14_kappa_of_constant_answers_is_undefined(cell):
     labels = ("0", "1", "2")
     with pytest.raises(MetricUndefined, match="kappa"):
-        score(rule("qwk", K.LABEL, labels=labels), "id y\na 2\nb 2\nc 2", f"id y\na {given}\nb {given}\nc {given}")
+        score(rule("qwk", K.LABEL, labels=labels), "id y\na 2\nb 2\nc 2", f"id y\na {cell}\nb {cell}\nc {cell}")
 
 
 def test_g14_kappa_of_a_constant_prediction_is_0():
@@ -242,6 +244,51 @@ def test_label_sets_may_be_open():
     for metric in ("micro_f1", "macro_f1"):
         assert score(rule(metric, K.LABEL_SET), "id y\na p_q\nb q", "id y\na q_p\nb q") == 1.0
         assert score(rule(metric, K.LABEL_SET), "id y\na p_q\nb q", "id y\na q_z\nb q") < 1.0
+
+
+def test_macro_f1_of_answers_without_labels_is_undefined_whatever_is_given():
+    with pytest.raises(MetricUndefined):
+        score(rule("macro_f1", K.LABEL_SET, labels=("p",)), "id y\na -\nb -", "id y\na p\nb -")
+
+
+def test_log_loss_of_shares_weighs_each_label_by_its_share():
+    scoring = rule("log_loss", K.CLASS_PROBABILITIES, ("u", "v", "w"))
+    found = score(scoring, "id u v w\na 0.25 0.75 0\nb 0 0 1", "id u v w\na 0.5 0.4 0.1\nb 0.2 0.2 0.6")
+    assert found == pytest.approx(-(0.25 * math.log(0.5) + 0.75 * math.log(0.4) + math.log(0.6)) / 2)
+
+
+def test_many_labels_and_near_constant_values_make_no_noise():
+    labels = tuple(f"l{number}" for number in range(40))
+    truth = "id y\n" + "\n".join(f"{row} {label}" for row, label in enumerate(labels))
+    for metric in ("accuracy", "error_rate", "macro_f1", "micro_f1", "qwk", "mcc"):
+        score(rule(metric, K.LABEL, labels=labels), truth, truth)
+    score(rule("accuracy", K.TEXT), truth, truth)
+    wide = rule("log_loss", K.CLASS_PROBABILITIES, labels)
+    shares = np.eye(40)
+    table = {"id": np.arange(40), **{label: shares[:, place] for place, label in enumerate(labels)}}
+    near = {name: column * 0.9995 if name != "id" else column for name, column in table.items()}
+    assert score(wide, write_table(table), write_table(near)) == pytest.approx(-math.log(0.9995))
+    score(rule("pearson", K.VALUES), "id y\na 1\nb 2\nc 4", "id y\na 1\nb 1\nc 1.0000000000000002")
+
+
+_EXTREMES = (1e30, -1e30, 1e29, 5e-324, -5e-324, 1e-300, 0.0, -0.0, 1.0, 1.0 + 2**-52, -1.0, 1e15)
+_OF_NUMBERS = sorted(
+    name
+    for name, example in EXAMPLES.items()
+    if example.rule.target.kind in (K.VALUES, K.PROBABILITY, K.LABEL_PROBABILITIES)
+)
+
+
+@given(st.sampled_from(_OF_NUMBERS), st.lists(st.sampled_from(_EXTREMES), min_size=8, max_size=8))
+def test_extreme_numbers_give_finite_scores(name, numbers):
+    example = EXAMPLES[name]
+    key = key_of(example.rule, example.answers)
+    columns = example.rule.target.columns
+    if get_metric(name).numbers != "finite":
+        numbers = [min(abs(number), 1.0) for number in numbers]
+    given_columns = {column: (numbers[place * 4 :] * 2)[: len(key.ids)] for place, column in enumerate(columns)}
+    predictions = read(key, write_table({"id": list(key.ids), **given_columns}))
+    assert math.isfinite(key.score(predictions))
 
 
 def test_prediction_kinds_all_have_a_metric():

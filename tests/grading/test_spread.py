@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sandmle.grading import MetricUndefined, get_metric, write_table
-from sandmle.grading.metrics.base import Boxes, Truth, objects
+from sandmle.grading.metrics.base import Boxes, OfMeans, Truth, objects
 from sandmle.grading.spread import _bootstrap, standard_error
 from sandmle.records import TargetSpec
 from tests.grading.examples import EXAMPLES, K, key_of, read, rule
@@ -118,6 +118,15 @@ def test_fast_standard_errors_agree_with_the_bootstrap(name):
     slow = _bootstrap(metric, truth, given, params, groups, np.random.default_rng(1), 80)
     assert fast > 0
     assert fast == pytest.approx(slow, rel=0.3)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_spread_is_of_the_very_score(name):
+    """Where the spread comes from means over rows, they make up the library's score."""
+    metric, truth, given, params = case(name)
+    means = getattr(metric.calculation.spread, "__self__", None)
+    if isinstance(means, OfMeans):
+        assert means.score(truth, given, params) == pytest.approx(metric.score(truth, given, params), rel=1e-12)
 
 
 def test_the_error_of_auc_is_the_spread_over_fresh_draws():

@@ -76,6 +76,9 @@ def test_g11_spellings_of_true_and_false(labels, cells):
         (("0", "1"), "nan"),
         (("0", "1"), "1e999999999"),
         (("10000000000000000001", "10000000000000000002"), "10000000000000000003"),
+        (("1" + "0" * 40, "2" + "0" * 40), "1" + "0" * 39 + "1"),
+        (("0", "1"), "\uff11"),
+        (("0", "1"), "\u0661"),
     ],
 )
 def test_g11_other_spellings_are_refused_with_the_labels(labels, cell):
@@ -136,6 +139,22 @@ def test_g28_a_duplicate_id_is_refused():
     assert problem.message == "submission.csv: duplicate id '1' on lines 2 and 3"
 
 
+def test_wrong_columns_are_told_before_rows_are_read():
+    key = key_of(NUMBER, "id y\na 1")
+    assert refused(key, b'id,z\na,1,2\n"never closed').status is GradeStatus.WRONG_COLUMNS
+
+
+def test_a_header_of_thousands_of_columns():
+    names = tuple(f"c{number}" for number in range(5000))
+    key = key_of(rule("mae", K.VALUES, names), "id " + " ".join(names) + "\na" + " 1" * 5000)
+    turned = "id," + ",".join(reversed(names)) + "\na" + ",2" * 5000
+    assert key.score(read(key, turned.encode())) == 1.0
+    twice = refused(key, ("id," + ",".join(names + names[:5]) + "\n").encode())
+    assert "column 'c0' is there twice" in twice.message
+    long = refused(key, f"id,{'x' * 9000}\n".encode())
+    assert len(long.message) < 1000
+
+
 def test_missing_ids_are_counted():
     assert "id 'b' is missing (2 of 3 ids are)" in refused(key_of(NUMBER, "id y\na 1\nb 2\nc 3"), "id y\na 1").message
     assert "no rows; 3 are expected" in refused(key_of(NUMBER, "id y\na 1\nb 2\nc 3"), "id y").message
@@ -150,6 +169,57 @@ def test_g29_no_bad_number_equals_0(scoring, cell):
     problem = refused(key, f"id,y\na,0\nb,{cell}\nc,1\n".encode())
     assert problem.status is GradeStatus.BAD_VALUES
     assert "line 3 (id 'b'), column 'y'," in problem.message
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "Infinity",
+        "-Infinity",
+        "+inf",
+        "0x1p-3",
+        "0b1",
+        "1__0",
+        "1e1_0",
+        "1,5",
+        "1.000,5",
+        "1 000",
+        "0.5%",
+        "1e",
+        "--1",
+        "1j",
+        "1d3",
+        "\uff11",
+        "\u0663",
+        "\u00bd",
+        "\u221e",
+        "1\u00a0",
+        "\u22121",
+        "9" * 100_000,
+    ],
+)
+def test_g29_other_spellings_of_numbers_are_refused(cell):
+    problem = refused(key_of(NUMBER, "id y\na 0\nb 1"), f'id,y\na,0\nb,"{cell}"\n'.encode())
+    assert problem.status is GradeStatus.BAD_VALUES
+    assert "line 3 (id 'b'), column 'y', holds" in problem.message
+    assert len(problem.message) < 250
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [("-0", 0), ("-0.0", 0), (" 1 ", 1), ("+1", 1), (".5", 0.5), ("1E0", 1), ("1e-999", 0), ("0" * 100_000 + "2", 2)],
+)
+def test_g29_numbers_in_other_words(cell, value):
+    assert score(NUMBER, "id y\na 0", f"id,y\na,{cell}\n".encode()) == value
+
+
+@pytest.mark.parametrize("cell", ["-0", "-0.0"])
+def test_a_negative_zero_is_a_zero(cell):
+    submission = f"id y\na {cell}\nb 1"
+    assert score(CHANCE, "id y\na 0\nb 1", submission) == score(CHANCE, "id y\na 0\nb 1", "id y\na 0\nb 1")
+    assert score(rule("accuracy", K.LABEL, labels=("0", "1")), "id y\na 0\nb 1", submission) == 1.0
+    tied = score(rule("roc_auc", K.PROBABILITY), "id y\na 0\nb 1", f"id y\na {cell}\nb 0")
+    assert tied == 0.5
 
 
 @pytest.mark.parametrize("cell", ["", "nan", "null"])
@@ -246,6 +316,7 @@ def test_messages_never_hold_answers():
         (NUMBER, "id y\na 1\na 2", "line 3: duplicate id 'a'"),
         (NUMBER, "id y", "no rows"),
         (NUMBER, "id z\na 1", "no column 'y'"),
+        (NUMBER, "id y y\na 1 2", "the column 'y' twice"),
         (NUMBER, "id y\na x", "line 2: column 'y' holds 'x', which is not a number"),
         (SPECIES, "id y\na cat\nb cow", "line 3: column 'y' holds 'cow'; the labels are 'cat', 'dog'"),
         (CHANCE, "id y\na 0.5", "the labels are '0', '1'"),
@@ -267,6 +338,7 @@ def test_broken_answers_are_named(scoring, answers, message):
         (rule("accuracy", K.LABEL), "needs its label set"),
         (rule("accuracy", K.TEXT, ("a", "b")), "has one column, not 2"),
         (rule("mean_dice", K.MASK), "needs its height and width"),
+        (rule("log_loss", K.CLASS_PROBABILITIES), "need two columns or more"),
     ],
 )
 def test_a_rule_that_cannot_be_is_refused(scoring, message):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandmle.grading.table import Caps, TableError, read_table, write_table
+from sandmle.grading.table import Caps, TableError, read_header, read_table, write_table
 
 PLAIN = b"id,y\na,1\nb,2\n"
 
@@ -102,6 +102,31 @@ def test_a_row_of_commas_does_not_eat_the_memory():
         assert tracemalloc.get_traced_memory()[1] < 150_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_commas_and_line_ends_are_counted_before_anything_is_split():
+    for data in (b"," * 20_000_000, b"id,y\n" + b"," * 20_000_000, b"id,y\n" + b"\n" * 20_000_000, b"id\r" * 9_000_000):
+        tracemalloc.start()
+        try:
+            with pytest.raises(TableError, match="more than 5000000 cells and lines"):
+                read_table(data)
+            assert tracemalloc.get_traced_memory()[1] < 30_000_000
+        finally:
+            tracemalloc.stop()
+
+
+def test_reading_stops_at_the_first_ragged_row():
+    with pytest.raises(TableError, match="line 3 has 1 cells"):
+        read_table(b'id,y\na,1\nb\n"never closed')
+
+
+def test_the_header_alone():
+    assert read_header(b"\n" + PLAIN) == ("id", "y")
+    assert read_header(b'id,y\n"never closed') == ("id", "y")
+    with pytest.raises(TableError, match="no header"):
+        read_header(b"\xef\xbb\xbf")
+    with pytest.raises(TableError, match="line 1 is not CSV"):
+        read_header(b'"id')
 
 
 def test_line_numbers_count_lines_of_the_file():

@@ -19,7 +19,7 @@ from sandmle.records import PredictionKind
 
 LEADERBOARD_COLUMN = "leaderboard"
 Part = Literal["private", "public", "all"]
-_ANSWER_CAPS = Caps(size_bytes=1 << 30, rows=20_000_000)
+_ANSWER_CAPS = Caps(size_bytes=1 << 30, rows=20_000_000, cells=200_000_000)
 _SINGLE_COLUMN = frozenset(PredictionKind) - {
     PredictionKind.VALUES,
     PredictionKind.CLASS_PROBABILITIES,
@@ -185,6 +185,8 @@ def check_rule(rule: ScoringRule) -> tuple[Metric, dict[str, Any]]:
         raise ConfigError("a label target needs its label set: give target.labels")
     if target.kind in _SINGLE_COLUMN and len(target.columns) != 1:
         raise ConfigError(f"a {target.kind.value} target has one column, not {len(target.columns)}")
+    if target.kind is PredictionKind.CLASS_PROBABILITIES and len(target.columns) < 2:
+        raise ConfigError("class probabilities need two columns or more; with one, use the kind probability")
     if target.kind is PredictionKind.MASK and target.mask_shape is None:
         raise ConfigError("a mask target needs its height and width: give target.mask_shape")
     named = [name for role in metric.roles for name in _role_columns(role.many, params.get(role.name))]
@@ -211,6 +213,8 @@ def _extras(metric: Metric, params: Mapping[str, Any], table: Table) -> dict[str
 
 
 def _column(table: Table, name: str) -> list[str]:
+    if table.header.count(name) > 1:
+        raise BundleError(f"answers.csv has the column {name!r} twice")
     try:
         return table.column(name)
     except KeyError as error:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ MAX_TEXT_CHARS = 10_000
 MAX_BOXES = 100
 MAX_LABELS_IN_CELL = 10_000
 _SHOWN_LABELS = 12
+_MAX_LABEL_DIGITS = 400
+_EXACT = Context(prec=2 * _MAX_LABEL_DIGITS)
 
 Columns = Mapping[str, Sequence[str]]
 
@@ -42,6 +45,11 @@ class Form:
     def columns(self) -> tuple[str, ...]:
         """Target columns that the file has."""
         return self.target.columns[: self.metric.n_answer_columns] if self.is_answer else self.target.columns
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The target's labels."""
+        return frozenset(self.target.labels)
 
 
 class CellError(Exception):
@@ -93,7 +101,8 @@ def numbers(name: str, cells: Sequence[str], low: float | None, high: float | No
             good &= values >= low
         if high is not None:
             good &= values <= high
-        if good.all() and "_" not in "".join(cells):
+        text = "".join(cells)
+        if good.all() and text.isascii() and "_" not in text:
             return values
     except ValueError:
         pass  # the loop below finds and names the cell
@@ -108,7 +117,8 @@ def _number_problem(cell: str, low: float | None, high: float | None) -> str:
     if not cell.strip():
         return "is empty; a number is needed"
     try:
-        value = float(cell) if "_" not in cell else None
+        # Python's float also reads 1_000 and the digits of other scripts.
+        value = float(cell) if cell.isascii() and "_" not in cell else None
     except ValueError:
         value = None
     if value is None:
@@ -148,15 +158,15 @@ def canonical_labels(labels: Sequence[str]) -> dict[str, int]:
 
 def _number_form(text: str) -> str | None:
     """One spelling for equal numbers, exact at any length; None for what is not a number."""
-    if "_" in text or len(text) > 400:
+    if "_" in text or not text.isascii() or len(text) > _MAX_LABEL_DIGITS:
         return None
     try:
         value = Decimal(text.strip())
     except InvalidOperation:
         return None
-    if not value.is_finite() or abs(value.adjusted()) > 400:
+    if not value.is_finite() or abs(value.adjusted()) > _MAX_LABEL_DIGITS:
         return None
-    return "0" if value == 0 else f"{value.normalize():f}"
+    return "0" if value == 0 else f"{value.normalize(_EXACT):f}"
 
 
 def _codes(name: str, cells: Sequence[str], labels: Sequence[str]) -> NDArray[np.int64]:
@@ -249,9 +259,8 @@ def _words(cell: str) -> list[str]:
 
 def _known_words(form: Form, cell: str) -> tuple[str, ...]:
     words = _words(cell)
-    if form.target.labels:
-        known = frozenset(form.target.labels)
-        strange = next((word for word in words if word not in known), None)
+    if form.known:
+        strange = next((word for word in words if word not in form.known), None)
         if strange is not None:
             raise ValueError(_label_problem(strange, form.target.labels))
     return tuple(words)
@@ -317,7 +326,7 @@ def _boxes_cell(form: Form, cell: str) -> Boxes:
     if n_boxes > MAX_BOXES:
         raise ValueError(f"holds {n_boxes} boxes; at most {MAX_BOXES} are allowed")
     labels = tuple(words[::6])
-    strange = next((label for label in labels if form.target.labels and label not in form.target.labels), None)
+    strange = next((label for label in labels if form.known and label not in form.known), None)
     if strange is not None:
         raise ValueError(_label_problem(strange, form.target.labels))
     fields = []

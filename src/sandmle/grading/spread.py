@@ -17,9 +17,10 @@ def standard_error(
     if len(truth) < 2:
         raise MetricUndefined("one row has no spread")
     groups = truth.extras.get(metric.unit) if metric.unit else None
-    influence = metric.calculation.influence(truth, prediction, params)
-    if influence is None:
+    metric.check(truth, params)
+    if metric.calculation.spread is None:
         return _bootstrap(metric, truth, prediction, params, groups, np.random.default_rng(rng_seed), resamples)
+    influence = metric.calculation.spread(truth, prediction, params)
     if groups is not None and len(influence) == len(groups):
         influence = _sum_by_group(influence, groups)
     return float(influence.std() / np.sqrt(max(len(influence) - 1, 1)))

@@ -1,12 +1,13 @@
 """A submission's bytes to predictions: the one code path of validator and grader."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sandmle.grading.answers import AnswerKey, Predictions
 from sandmle.grading.cells import CellError, Form, parse_cells, shown
 from sandmle.grading.metrics.base import Values
-from sandmle.grading.table import DEFAULT_CAPS, Caps, Table, TableError, read_table
+from sandmle.grading.table import DEFAULT_CAPS, Caps, Table, TableError, read_header, read_table
 from sandmle.records import GradeStatus, PredictionKind
 
 _SHOWN_COLUMNS = 12
@@ -38,14 +39,14 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
     """
     if data is None:
         return SubmissionProblem(GradeStatus.MISSING, "there is no submission.csv")
+    target = key.rule.target
     try:
+        problem = _column_problem(read_header(data, caps), (key.rule.id_column, *target.columns))
+        if problem:
+            return SubmissionProblem(GradeStatus.WRONG_COLUMNS, problem)
         table = read_table(data, caps)
     except TableError as error:
         return SubmissionProblem(GradeStatus.UNREADABLE, f"submission.csv cannot be read: {error}")
-    target = key.rule.target
-    problem = _column_problem(table.header, (key.rule.id_column, *target.columns))
-    if problem:
-        return SubmissionProblem(GradeStatus.WRONG_COLUMNS, problem)
     ids = table.column(key.rule.id_column)
     problem = _id_problem(ids, key, table)
     if problem:
@@ -64,17 +65,18 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
 
 
 def _column_problem(found: Sequence[str], expected: Sequence[str]) -> str:
-    if sorted(found) == sorted(expected):
+    counts, known = Counter(found), frozenset(expected)
+    missing = [name for name in expected if not counts[name]]
+    extra = [name for name in found if name not in known]
+    repeated = [name for name in expected if counts[name] > 1]
+    if not (missing or extra or repeated):
         return ""
-    missing = [name for name in expected if name not in found]
-    extra = [name for name in found if name not in expected]
-    repeated = [name for name in expected if list(found).count(name) > 1]
     what = []
     if missing:
         what.append(f"column {missing[0]!r} is missing")
     if extra:
         hint = " (a saved index? write with index=False)" if extra[0] in ("", "Unnamed: 0", "index") else ""
-        what.append(f"column {extra[0]!r} does not belong{hint}")
+        what.append(f"column {shown(extra[0])} does not belong{hint}")
     if repeated:
         what.append(f"column {repeated[0]!r} is there twice")
     return f"submission.csv: {', '.join(what)}; expected {_listed(expected)}, found {_listed(found)}"
@@ -126,7 +128,8 @@ def _order(ids: list[str], key: AnswerKey) -> list[int]:
 
 def _check_items(key: AnswerKey, ordered: Values, column: str, ids: list[str]) -> None:
     for row_id, items, wanted in zip(key.ids, ordered, key.truth.values, strict=True):
-        if len(items) != len(wanted) or {*items} != {*wanted}:
-            strange = next((item for item in items if item not in {*wanted}), None)
+        known = {*wanted}
+        if len(items) != len(wanted) or {*items} != known:
+            strange = next((item for item in items if item not in known), None)
             what = f"holds the unknown item {shown(strange)}" if strange is not None else "lacks items"
             raise CellError(ids.index(row_id), column, f"{what}; all {len(wanted)} items of the row are needed")

@@ -5,7 +5,6 @@ Cells stay text: ``NA``, ``None`` and ``nan`` are words here, and nothing is unp
 
 import csv
 import io
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -48,6 +47,8 @@ class Caps:
     size_bytes: int = 32 * 1024 * 1024
     rows: int = 1_000_000
     columns: int = 10_000
+    cells: int = 5_000_000
+    """Commas and line ends, counted before anything is split."""
     cell_chars: int = 131_072
     """No more than the csv module's own limit, 131072."""
 
@@ -87,8 +88,19 @@ class Table:
         raise IndexError(row)
 
 
+def read_header(data: bytes, caps: Caps = DEFAULT_CAPS) -> tuple[str, ...]:
+    """Returns the column names alone, so that a file of the wrong columns is refused before its rows are read.
+
+    Raises:
+        TableError: There is no table, see :func:`read_table`.
+    """
+    return _header(_reader(_decode(data, caps)), caps)
+
+
 def read_table(data: bytes, caps: Caps = DEFAULT_CAPS) -> Table:
     """Reads comma-separated UTF-8 with a header row; a byte-order mark, CRLF and blank lines do no harm.
+
+    Reading stops at the first row that is not as long as the header.
 
     Args:
         data: The file.
@@ -99,21 +111,20 @@ def read_table(data: bytes, caps: Caps = DEFAULT_CAPS) -> Table:
     """
     text = _decode(data, caps)
     reader = _reader(text)
+    header = _header(reader, caps)
+    width = len(header)
+    table = Table(header=header, rows=[], text=text)
     try:
-        header = next((cells for cells in reader if cells), None)
-        if header is None:
-            raise TableError("it holds no header and no rows")
-        _check_header(header, caps)
-        rows = list(itertools.islice(filter(None, reader), caps.rows + 1))
+        for row in reader:
+            if len(row) == width:
+                table.rows.append(row)
+            elif row:
+                line = table.line_of(len(table.rows))
+                raise TableError(f"line {line} has {len(row)} cells, the header has {width}")
+            if len(table.rows) > caps.rows:
+                raise TableError(f"it has more than {caps.rows} rows")
     except csv.Error as error:
         raise TableError(f"line {reader.line_num} is not CSV: {error}") from error
-    table = Table(header=tuple(header), rows=rows, text=text)
-    if len(rows) > caps.rows:
-        raise TableError(f"it has more than {caps.rows} rows")
-    width = len(header)
-    for index, row in enumerate(rows):
-        if len(row) != width:
-            raise TableError(f"line {table.line_of(index)} has {len(row)} cells, the header has {width}")
     if caps.cell_chars < csv.field_size_limit():
         _check_cells(table, caps)
     return table
@@ -178,6 +189,8 @@ def _decode(data: bytes, caps: Caps) -> str:
         raise TableError(
             "it is UTF-16 text; write it as UTF-8" if wide else "it holds NUL bytes, so it is not CSV text"
         )
+    if sum(body.count(mark) for mark in (b",", b"\n", b"\r")) > caps.cells:
+        raise TableError(f"it has more than {caps.cells} cells and lines")
     try:
         return body.decode()
     except UnicodeDecodeError as error:
@@ -195,10 +208,17 @@ def _check_cells(table: Table, caps: Caps) -> None:
             raise TableError(f"{where} has a cell of {longest} characters, more than the {caps.cell_chars} allowed")
 
 
-def _check_header(header: list[str], caps: Caps) -> None:
+def _header(reader: Any, caps: Caps) -> tuple[str, ...]:
+    try:
+        header = next((cells for cells in reader if cells), None)
+    except csv.Error as error:
+        raise TableError(f"line {reader.line_num} is not CSV: {error}") from error
+    if header is None:
+        raise TableError("it holds no header and no rows")
     if len(header) > caps.columns:
         raise TableError(f"it has {len(header)} columns, more than the {caps.columns} allowed")
     if len(header) == 1:
         for separator, words in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
             if separator in header[0]:
                 raise TableError(f"its columns are separated by {words}; separate them by commas")
+    return tuple(header)

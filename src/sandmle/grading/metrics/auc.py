@@ -5,110 +5,116 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from sandmle.grading.metrics.base import Floats, Metric, MetricUndefined, Params, Role, Truth, Values, Whole
+from sandmle.grading.metrics.base import Calculation, Floats, Metric, MetricUndefined, Params, Role, Truth, Values
 from sandmle.records import Direction, PredictionKind
 
 Bools = NDArray[np.bool_]
 
 
-def average_ranks(values: Floats) -> Floats:
-    """Returns ranks from 1, ties sharing their mean rank ``# [n]``."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    return ranks
+def _area(positive: Bools, scores: Floats) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(positive, scores))
 
 
-def roc_auc(positive: Bools, scores: Floats, where: str = "") -> tuple[float, Floats]:
-    """Returns the area under the ROC curve and the influence of each row ``# [n_rows]``.
-
-    Ties count one half. The influence comes from placement values (DeLong, DeLong and Clarke-Pearson 1988).
-
-    Raises:
-        MetricUndefined: The answers hold one class only.
-    """
-    n, n_positive = len(scores), int(positive.sum())
-    if n_positive in (0, n):
+def _require_both(positive: Bools, where: str = "") -> None:
+    if positive.all() or not positive.any():
         raise MetricUndefined(f"AUC is undefined: the answers{where} hold one class only")
-    overall = average_ranks(scores)
+
+
+def _placements(positive: Bools, scores: Floats) -> Floats:
+    """Returns how far each row moves the area ``# [n_rows]`` (DeLong, DeLong and Clarke-Pearson 1988)."""
+    from scipy.stats import rankdata
+
+    n, n_positive = len(scores), int(positive.sum())
+    overall = rankdata(scores)
     placement = np.empty(n)
     # Share of the other class that a row beats (positives) or loses to (negatives).
-    placement[positive] = (overall[positive] - average_ranks(scores[positive])) / (n - n_positive)
-    placement[~positive] = 1 - (overall[~positive] - average_ranks(scores[~positive])) / n_positive
-    area = float(placement[positive].mean())
-    return area, (placement - area) * np.where(positive, n / n_positive, n / (n - n_positive))
+    placement[positive] = (overall[positive] - rankdata(scores[positive])) / (n - n_positive)
+    placement[~positive] = 1 - (overall[~positive] - rankdata(scores[~positive])) / n_positive
+    area = placement[positive].mean()
+    return np.asarray((placement - area) * np.where(positive, n / n_positive, n / (n - n_positive)))
 
 
-def roc_points(positive: Bools, scores: Floats) -> tuple[Floats, Floats]:
-    """Returns false and true positive rates at every distinct score, from (0, 0) to (1, 1)."""
-    order = np.argsort(-scores, kind="stable")
-    hits = np.concatenate([[0], np.cumsum(positive[order])])
-    last_of_ties = np.concatenate([[True], np.diff(scores[order]) != 0, [True]])
-    counts = np.arange(len(hits))[last_of_ties]
-    true_rate: Floats = hits[last_of_ties] / hits[-1]
-    false_rate: Floats = (counts - hits[last_of_ties]) / (len(scores) - hits[-1])
-    return false_rate, true_rate
+def _require_two_classes(truth: Truth, params: Params) -> None:
+    _require_both(truth.values == 1)
 
 
 def _roc_auc(truth: Truth, prediction: Values, params: Params) -> float:
-    return roc_auc(truth.values == 1, prediction)[0]
+    return _area(truth.values == 1, prediction)
 
 
 def _roc_auc_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
-    return roc_auc(truth.values == 1, prediction)[1]
+    return _placements(truth.values == 1, prediction)
 
 
-def _columns(truth: Truth, prediction: Values) -> list[tuple[float, Floats]]:
-    return [
-        roc_auc(truth.values[:, column] == 1, prediction[:, column], f" in column {name!r}")
-        for column, name in enumerate(truth.target.columns)
-    ]
+def _require_two_classes_by_column(truth: Truth, params: Params) -> None:
+    for column, name in zip((truth.values == 1).T, truth.target.columns, strict=True):
+        _require_both(column, f" in column {name!r}")
 
 
 def _mean_column_auc(truth: Truth, prediction: Values, params: Params) -> float:
-    return float(np.mean([area for area, _ in _columns(truth, prediction)]))
+    return float(np.mean([_area(*column) for column in zip((truth.values == 1).T, prediction.T, strict=True)]))
 
 
 def _mean_column_auc_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
-    return np.asarray(np.mean([moved for _, moved in _columns(truth, prediction)], axis=0))
+    moved = [_placements(*column) for column in zip((truth.values == 1).T, prediction.T, strict=True)]
+    return np.asarray(np.mean(moved, axis=0))
 
 
 def _flattened_auc(truth: Truth, prediction: Values, params: Params) -> float:
-    return roc_auc(truth.values.ravel() == 1, prediction.ravel())[0]
+    return _area(truth.values.ravel() == 1, prediction.ravel())
 
 
 def _flattened_auc_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
-    moved = roc_auc(truth.values.ravel() == 1, prediction.ravel())[1]
+    moved = _placements(truth.values.ravel() == 1, prediction.ravel())
     # Cells of a row stand or fall together.
     return np.asarray(moved.reshape(truth.values.shape).mean(axis=1))
 
 
 def _weighted_auc(truth: Truth, prediction: Values, params: Params) -> float:
-    positive = truth.values == 1
-    if positive.all() or not positive.any():
-        raise MetricUndefined("AUC is undefined: the answers hold one class only")
-    false_rate, true_rate = roc_points(positive, prediction)
+    from sklearn.metrics import auc, roc_curve
+
+    false_rate, true_rate, _ = roc_curve(truth.values == 1, prediction, drop_intermediate=False)
     borders, weights = np.asarray(params["tpr_borders"], dtype=float), np.asarray(params["weights"], dtype=float)
     inner = borders[1:-1]
     xs = np.concatenate([false_rate, np.interp(inner, true_rate, false_rate)])
     ys = np.concatenate([true_rate, inner])
     order = np.lexsort((ys, xs))
     xs, ys = xs[order], ys[order]
-    areas = [np.trapezoid(ys.clip(low, high) - low, xs) for low, high in pairwise(borders)]
+    areas = [auc(xs, ys.clip(low, high) - low) for low, high in pairwise(borders)]
     return float(np.dot(areas, weights) / np.dot(np.diff(borders), weights))
+
+
+def _subgroup_views(truth: Truth) -> list[tuple[Bools, Bools, Bools]]:
+    """Rows of each subgroup alone, its negatives with others' positives, its positives with others' negatives."""
+    positive = truth.values == 1
+    return [
+        (inside, (inside & ~positive) | (~inside & positive), (inside & positive) | (~inside & ~positive))
+        for inside in truth.extras["subgroups"].T
+    ]
+
+
+def _require_two_classes_by_subgroup(truth: Truth, params: Params) -> None:
+    positive = truth.values == 1
+    _require_both(positive)
+    for number, views in enumerate(_subgroup_views(truth), start=1):
+        for rows in views:
+            _require_both(positive[rows], f" of subgroup {number}")
 
 
 def _subgroup_auc(truth: Truth, prediction: Values, params: Params) -> float:
     positive = truth.values == 1
-    power = float(params["power"])
-    areas = []  # [n_subgroups, 3]
-    for number in range(truth.extras["subgroups"].shape[1]):
-        inside = truth.extras["subgroups"][:, number]
-        views = (inside, (inside & ~positive) | (~inside & positive), (inside & positive) | (~inside & ~positive))
-        where = f" of subgroup {number + 1}"
-        areas.append([roc_auc(positive[rows], prediction[rows], where)[0] for rows in views])
-    means = np.mean(np.maximum(areas, 1e-9) ** power, axis=0) ** (1 / power)  # [3]
-    share = float(params["overall_weight"])
-    return float(share * roc_auc(positive, prediction)[0] + (1 - share) * means.mean())
+    power, share = float(params["power"]), float(params["overall_weight"])
+    areas = [[_area(positive[rows], prediction[rows]) for rows in views] for views in _subgroup_views(truth)]
+    means = np.mean(np.maximum(areas, 1e-9) ** power, axis=0) ** (1 / power)  # [n_subgroups, 3] -> [3]
+    return float(share * _area(positive, prediction) + (1 - share) * means.mean())
+
+
+def _require_a_pair(truth: Truth, params: Params) -> None:
+    time = truth.values[:, 0]
+    if not (time[truth.extras.get("event", np.ones(len(time), dtype=bool))] < time.max()).any():
+        raise MetricUndefined("the concordance index is undefined: no two answers can be compared")
 
 
 def _concordance(truth: Truth, prediction: Values) -> tuple[Floats, Floats]:
@@ -124,8 +130,6 @@ def _concordance(truth: Truth, prediction: Values) -> tuple[Floats, Floats]:
         pairs += comparable.sum(axis=0)
         good[rows] += won.sum(axis=1)
         good += won.sum(axis=0)
-    if not pairs.any():
-        raise MetricUndefined("the concordance index is undefined: no two answers can be compared")
     return good, pairs
 
 
@@ -148,7 +152,8 @@ ROC_AUC = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(PredictionKind.PROBABILITY,),
     best=1.0,
-    calculation=Whole(_roc_auc, _roc_auc_spread),
+    calculation=Calculation(_roc_auc, _roc_auc_spread),
+    require=_require_two_classes,
     words=f"The chance that a positive row gets a higher prediction than a negative one; ties count one half. {_SCORE}",
     formula=(
         r"\frac{1}{n_+ n_-}\sum_{i \in +}\sum_{j \in -} "
@@ -161,7 +166,8 @@ MEAN_COLUMN_ROC_AUC = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(PredictionKind.LABEL_PROBABILITIES, PredictionKind.CLASS_PROBABILITIES),
     best=1.0,
-    calculation=Whole(_mean_column_auc, _mean_column_auc_spread),
+    calculation=Calculation(_mean_column_auc, _mean_column_auc_spread),
+    require=_require_two_classes_by_column,
     words=f"The area under the ROC curve of each prediction column, averaged over all columns. {_SCORE}",
     formula=r"\frac{1}{K}\sum_k \mathrm{AUC}_k",
 )
@@ -171,7 +177,8 @@ FLATTENED_ROC_AUC = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(PredictionKind.LABEL_PROBABILITIES,),
     best=1.0,
-    calculation=Whole(_flattened_auc, _flattened_auc_spread),
+    calculation=Calculation(_flattened_auc, _flattened_auc_spread),
+    require=_require_two_classes,
     words=f"One area under the ROC curve over the cells of all prediction columns together. {_SCORE}",
     formula=r"\mathrm{AUC}\left(\{(y_{ik}, \hat p_{ik})\}\right)",
 )
@@ -181,7 +188,8 @@ WEIGHTED_ROC_AUC = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(PredictionKind.PROBABILITY,),
     best=1.0,
-    calculation=Whole(_weighted_auc),
+    calculation=Calculation(_weighted_auc),
+    require=_require_two_classes,
     words=(
         "The area under the ROC curve, cut into bands of the true positive rate that have weights of their own; by "
         f"default the band from 0 to 0.4 counts twice. {_SCORE}"
@@ -195,7 +203,8 @@ SUBGROUP_AUC = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(PredictionKind.PROBABILITY,),
     best=1.0,
-    calculation=Whole(_subgroup_auc),
+    calculation=Calculation(_subgroup_auc),
+    require=_require_two_classes_by_subgroup,
     words=(
         "A quarter is the AUC over all rows. Three quarters are means over subgroups of rows, with a power of -5 that "
         "stresses the worst subgroup, of three AUCs: within the subgroup; its negatives against the other rows' "
@@ -214,7 +223,8 @@ C_INDEX = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(PredictionKind.VALUES,),
     best=1.0,
-    calculation=Whole(_c_index, _c_index_spread),
+    calculation=Calculation(_c_index, _c_index_spread),
+    require=_require_a_pair,
     words=(
         "The share of comparable pairs of rows that the prediction puts in the right order: a larger prediction "
         "means a later event. A pair is comparable when the earlier of its two times is an observed event; ties of "

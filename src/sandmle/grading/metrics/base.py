@@ -1,8 +1,11 @@
 """What a metric is, what it is given, and how the spread of its value is found."""
 
-from collections.abc import Callable, Mapping
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,7 @@ boxes                     objects ``# [n_rows]``, each a ``Boxes``
 ========================  =========================================================
 """
 Combine = Callable[[Floats, Params], Floats]
+_WARNINGS = threading.Lock()
 
 
 class MetricUndefined(SandmleError):
@@ -73,32 +77,31 @@ class Truth:
         return Truth(self.values[rows], self.target, {role: column[rows] for role, column in self.extras.items()})
 
 
-class Calculation(Protocol):
-    """How a metric is computed."""
+@dataclass(frozen=True)
+class Calculation:
+    """How a metric is computed.
 
-    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
-        """Returns the metric's value.
+    Attributes:
+        score: Returns the value. It comes from scikit-learn, scipy or rapidfuzz where they have the metric, called
+            with our policies; they are imported inside the function, so that a metric loads only what it needs.
+        spread: Returns how far each row moves the value ``# [n_rows]``, for the standard error and nothing else: it
+            is the standard deviation of these numbers over the root of their count. None where only resampling
+            can tell.
+    """
 
-        Raises:
-            MetricUndefined: The answers give no number.
-        """
-        ...
-
-    def influence(self, truth: Truth, prediction: Values, params: Params) -> Floats | None:
-        """Returns how far each row moves the value ``# [n_rows]``; None where only resampling can tell.
-
-        The value's standard error is the standard deviation of these numbers over the square root of their count.
-        """
-        ...
+    score: Callable[[Truth, Values, Params], float]
+    spread: Callable[[Truth, Values, Params], Floats] | None = None
 
 
 @dataclass(frozen=True)
 class OfMeans:
-    """A smooth function of means of per-row statistics: nearly every metric.
+    """A smooth function of means of per-row statistics.
+
+    It gives the spread of most metrics, and the score of those that no library has.
 
     Attributes:
         statistics: Returns ``# [n_rows, n_statistics]``.
-        combine: Turns means ``# [..., n_statistics]`` into values ``# [...]``. Raises MetricUndefined.
+        combine: Turns means ``# [..., n_statistics]`` into values ``# [...]``.
     """
 
     statistics: Callable[[Truth, Values, Params], Floats]
@@ -108,28 +111,12 @@ class OfMeans:
         """Returns the metric's value."""
         return float(self.combine(self.statistics(truth, prediction, params).mean(axis=0), params))
 
-    def influence(self, truth: Truth, prediction: Values, params: Params) -> Floats:
+    def spread(self, truth: Truth, prediction: Values, params: Params) -> Floats:
         """Returns the jackknife's influence of each row: exact leave-one-out values, all at once."""
         rows = self.statistics(truth, prediction, params)
         n = len(rows)
         without = (rows.sum(axis=0) - rows) / max(n - 1, 1)
         return (n - 1) * (self.combine(rows.mean(axis=0), params) - self.combine(without, params))
-
-
-@dataclass(frozen=True)
-class Whole:
-    """Any function of all rows. ``spread`` gives the rows' influence where a formula is known."""
-
-    function: Callable[[Truth, Values, Params], float]
-    spread: Callable[[Truth, Values, Params], Floats] | None = None
-
-    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
-        """Returns the metric's value."""
-        return float(self.function(truth, prediction, params))
-
-    def influence(self, truth: Truth, prediction: Values, params: Params) -> Floats | None:
-        """Returns what ``spread`` gives, or None."""
-        return self.spread(truth, prediction, params) if self.spread else None
 
 
 @dataclass(frozen=True)
@@ -162,6 +149,7 @@ class Metric:
         calculation: How it is computed.
         words: What it measures, in one or two sentences, with every choice that changes the value.
         formula: The same in LaTeX.
+        require: Raises MetricUndefined when the answers themselves give no number.
         numbers: Which numbers a submission may hold: any ``finite`` one, a ``unit`` one (0 to 1), or a
             ``non_negative`` one. Bounds of the task's target hold as well.
         rows_sum_to_one: Every row of a submission must sum to one.
@@ -176,9 +164,10 @@ class Metric:
     direction: Direction
     kinds: tuple[PredictionKind, ...]
     best: float
-    calculation: Calculation
+    calculation: Calculation | OfMeans
     words: str
     formula: str
+    require: Callable[[Truth, Params], None] | None = None
     numbers: Literal["finite", "unit", "non_negative"] = "finite"
     rows_sum_to_one: bool = False
     defaults: Params = field(default_factory=dict)
@@ -207,15 +196,38 @@ class Metric:
                 raise ConfigError(f"metric {self.name!r} needs the parameter {role.name!r}: a column of the answers")
         return {**self.defaults, **given}
 
-    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
-        """Returns the value of the metric.
+    def check(self, truth: Truth, params: Params) -> None:
+        """Passes when the metric has a value on these answers, whatever is predicted.
 
         Raises:
             MetricUndefined: There are no rows, or the answers give no number.
         """
         if len(truth) == 0:
             raise MetricUndefined("there are no rows to score")
-        return self.calculation.score(truth, prediction, params)
+        if self.require:
+            self.require(truth, params)
+
+    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
+        """Returns the value of the metric.
+
+        Raises:
+            MetricUndefined: See :meth:`check`.
+        """
+        self.check(truth, params)
+        return float(self.calculation.score(truth, prediction, params))
+
+
+@contextmanager
+def ignoring(message: str) -> Iterator[None]:
+    """Silences a library's warning on what our policies allow, such as as many labels as rows.
+
+    Args:
+        message: How the warning begins, as a regular expression.
+    """
+    # Python keeps one list of filters for all threads: two of us at once would restore each other's.
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message)
+        yield
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:

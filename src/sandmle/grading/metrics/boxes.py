@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sandmle.grading.metrics.base import (
     Boxes,
+    Calculation,
     Floats,
     Metric,
     MetricUndefined,
@@ -104,8 +105,6 @@ def _match(truth: Truth, prediction: Values, label: str, thresholds: list[float]
 
 def _all_matches(truth: Truth, prediction: Values, params: Params) -> list[_Matches]:
     labels = sorted({label for boxes in truth.values for label in boxes.labels})
-    if not labels:
-        raise MetricUndefined("average precision is undefined: there is no true box")
     thresholds = [float(threshold) for threshold in params["iou_thresholds"]]
     return [match for label in labels for match in _match(truth, prediction, label, thresholds)]
 
@@ -115,20 +114,25 @@ def _mean_precision(matches: list[_Matches], keep: NDArray[np.bool_]) -> float:
     return float(np.mean(found)) if found else 0.0
 
 
-@dataclass(frozen=True)
-class _BoxMap:
-    """Boxes are matched within a row, so that leaving rows out needs no new matching."""
+def _require_box(truth: Truth, params: Params) -> None:
+    if not any(boxes.labels for boxes in truth.values):
+        raise MetricUndefined("the score of boxes is undefined: there is no true box")
 
-    def score(self, truth: Truth, prediction: Values, params: Params) -> float:
-        return _mean_precision(_all_matches(truth, prediction, params), np.ones(len(truth), dtype=bool))
 
-    def influence(self, truth: Truth, prediction: Values, params: Params) -> Floats:
-        """Returns the influence of blocks of rows ``# [n_blocks]``: the jackknife that leaves out a block at a time."""
-        matches = _all_matches(truth, prediction, params)
-        n_blocks = min(_BLOCKS, len(truth))
-        block = np.arange(len(truth)) % n_blocks
-        whole = _mean_precision(matches, np.ones(len(truth), dtype=bool))
-        return np.array([(n_blocks - 1) * (whole - _mean_precision(matches, block != out)) for out in range(n_blocks)])
+def _box_map(truth: Truth, prediction: Values, params: Params) -> float:
+    return _mean_precision(_all_matches(truth, prediction, params), np.ones(len(truth), dtype=bool))
+
+
+def _box_map_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
+    """The influence of blocks of rows ``# [n_blocks]``: the jackknife that leaves out a block at a time.
+
+    Boxes are matched within a row, so that leaving rows out needs no new matching.
+    """
+    matches = _all_matches(truth, prediction, params)
+    n_blocks = min(_BLOCKS, len(truth))
+    block = np.arange(len(truth)) % n_blocks
+    whole = _mean_precision(matches, np.ones(len(truth), dtype=bool))
+    return np.array([(n_blocks - 1) * (whole - _mean_precision(matches, block != out)) for out in range(n_blocks)])
 
 
 def _located(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -147,10 +151,7 @@ def _located(truth: Truth, prediction: Values, params: Params) -> Floats:
                 free[found[0]] = False
                 hits += 1
         rows.append((hits, len(predicted.labels), len(true.labels)))
-    counts = np.array(rows, dtype=float)
-    if not counts[:, 2].any():
-        raise MetricUndefined("F1 of located labels is undefined: there is no true box")
-    return counts
+    return np.array(rows, dtype=float)
 
 
 BOX_MAP = Metric(
@@ -159,7 +160,8 @@ BOX_MAP = Metric(
     direction=Direction.MAXIMIZE,
     kinds=_BOXES,
     best=1.0,
-    calculation=_BoxMap(),
+    calculation=Calculation(_box_map, _box_map_spread),
+    require=_require_box,
     words=(
         "Average precision (area under the precision envelope over recall), averaged over the labels that have a "
         "true box and over the thresholds of intersection over union; by default one threshold, 0.5. Predictions "
@@ -176,6 +178,7 @@ POINT_F1 = Metric(
     kinds=_BOXES,
     best=1.0,
     calculation=OfMeans(_located, f1_of_means),
+    require=_require_box,
     words=(
         "F1 over all boxes of all rows: a hit is a predicted box whose centre lies in a true box of its label that "
         "no surer prediction has taken."

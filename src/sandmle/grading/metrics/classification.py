@@ -1,9 +1,11 @@
 """Metrics of labels: accuracy, F1, kappa, Matthews correlation."""
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from sandmle.grading.metrics.base import (
+    Calculation,
     Floats,
     Metric,
     MetricUndefined,
@@ -11,13 +13,28 @@ from sandmle.grading.metrics.base import (
     Params,
     Truth,
     Values,
-    Whole,
     f1_of_means,
+    ignoring,
     ratio,
 )
 from sandmle.records import Direction, PredictionKind
 
 _LABEL, _SETS, _TEXT = PredictionKind.LABEL, PredictionKind.LABEL_SET, PredictionKind.TEXT
+_MANY_LABELS = "The number of unique classes is greater than 50%"
+
+
+def _accuracy(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import accuracy_score
+
+    with ignoring(_MANY_LABELS):
+        return float(accuracy_score(truth.values, prediction))
+
+
+def _error_rate(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import zero_one_loss
+
+    with ignoring(_MANY_LABELS):
+        return float(zero_one_loss(truth.values, prediction))
 
 
 def _hits(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -28,9 +45,56 @@ def _misses(truth: Truth, prediction: Values, params: Params) -> Floats:
     return 1.0 - _hits(truth, prediction, params)
 
 
-def _require_two_labels(truth: Truth, name: str) -> None:
+def _require_two_labels(truth: Truth, params: Params) -> None:
     if (truth.values == truth.values[0]).all():
-        raise MetricUndefined(f"{name} is undefined: all answers have one and the same label")
+        raise MetricUndefined("kappa and Matthews correlation are undefined: all answers have one and the same label")
+
+
+def _require_positive(truth: Truth, params: Params) -> None:
+    labels = truth.target.labels
+    if not (truth.values == len(labels) - 1).any():
+        raise MetricUndefined(f"F1 is undefined: no answer is {labels[-1]!r}")
+
+
+def _require_label(truth: Truth, params: Params) -> None:
+    if truth.target.kind is _SETS and not any(truth.values):
+        raise MetricUndefined("F1 is undefined: no answer holds a label")
+
+
+def _binary_f1(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import f1_score
+
+    positive = len(truth.target.labels) - 1
+    return float(f1_score(truth.values == positive, prediction == positive, zero_division=0.0))
+
+
+def _binary(truth: Truth, prediction: Values, params: Params) -> Floats:
+    positive = len(truth.target.labels) - 1
+    true, predicted = truth.values == positive, prediction == positive
+    return np.column_stack([true & predicted, predicted, true]).astype(float)
+
+
+def _indicators(truth: Truth, prediction: Values) -> tuple[Any, Any]:
+    """Sets of labels as sparse 0 and 1 ``# [n_rows, n_labels]``, for the labels that occur on either side."""
+    from sklearn.preprocessing import MultiLabelBinarizer
+
+    labels = sorted({label for row in (*truth.values, *prediction) for label in row})
+    binarizer = MultiLabelBinarizer(classes=labels, sparse_output=True).fit([])
+    return binarizer.transform(truth.values), binarizer.transform(prediction)
+
+
+def _averaged_f1(truth: Truth, prediction: Values, average: str) -> float:
+    from sklearn.metrics import f1_score
+
+    if truth.target.kind is _SETS:
+        return float(f1_score(*_indicators(truth, prediction), average=average, zero_division=0.0))
+    labels = np.union1d(truth.values, prediction)
+    with ignoring(_MANY_LABELS):
+        return float(f1_score(truth.values, prediction, labels=labels, average=average, zero_division=0.0))
+
+
+def _micro_f1(truth: Truth, prediction: Values, params: Params) -> float:
+    return _averaged_f1(truth, prediction, "micro")
 
 
 def _overlap(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -45,69 +109,38 @@ def _overlap(truth: Truth, prediction: Values, params: Params) -> Floats:
     return np.array(rows, dtype=float)
 
 
-def _micro_f1(truth: Truth, prediction: Values, params: Params) -> Floats:
-    rows = _overlap(truth, prediction, params)
-    if not rows[:, 2].any():
-        raise MetricUndefined("F1 is undefined: no answer holds a label")
-    return rows
-
-
-def _binary(truth: Truth, prediction: Values, params: Params) -> Floats:
-    positive = len(truth.target.labels) - 1
-    true, predicted = truth.values == positive, prediction == positive
-    if not true.any():
-        raise MetricUndefined(f"F1 is undefined: no answer is {truth.target.labels[positive]!r}")
-    return np.column_stack([true & predicted, predicted, true]).astype(float)
-
-
-def _label_set(truth: Truth, prediction: Values) -> tuple[str, ...]:
-    """Returns the task's labels, or where it has an open set all labels given."""
-    return truth.target.labels or tuple(sorted({label for row in (*truth.values, *prediction) for label in row}))
-
-
-def _pairs(truth: Truth, values: Values, labels: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and label of every label given ``# [n_pairs]`` each, without repeats within a row."""
-    if truth.target.kind is _LABEL:
-        return np.arange(len(values)), values.astype(np.intp)
-    codes = {label: code for code, label in enumerate(labels)}
-    pairs = sorted({(row, codes[label]) for row, labels in enumerate(values) for label in labels})
-    flat = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    return flat[:, 0], flat[:, 1]
-
-
-def _macro_parts(truth: Truth, prediction: Values) -> tuple[Floats, Floats, Floats]:
-    """F1 by label and its denominator ``# [n_labels]`` each, and how far each row moves their sum ``# [n_rows]``."""
-    labels = _label_set(truth, prediction)
-    n, n_labels = len(truth), len(labels)
-    true_row, true_label = _pairs(truth, truth.values, labels)
-    row, label = _pairs(truth, prediction, labels)
-    hit = np.isin(row * n_labels + label, true_row * n_labels + true_label)
-    hits: Floats = np.bincount(label[hit], minlength=n_labels).astype(float)
-    total: Floats = np.bincount(np.concatenate([label, true_label]), minlength=n_labels).astype(float)
-    f1 = ratio(2 * hits, total)
-    per_hit, per_label = ratio(np.full(n_labels, 2.0), total), ratio(f1, total)
-    moved: Floats = np.asarray(
-        np.bincount(row[hit], per_hit[label[hit]], minlength=n)
-        - np.bincount(row, per_label[label], minlength=n)
-        - np.bincount(true_row, per_label[true_label], minlength=n)
-    )
-    return f1, total, moved
-
-
 def _macro_f1(truth: Truth, prediction: Values, params: Params) -> float:
-    f1, total, _ = _macro_parts(truth, prediction)
-    if not total.any():
-        raise MetricUndefined("F1 is undefined: no answer holds a label")
-    return float(f1[total > 0].mean())
+    return _averaged_f1(truth, prediction, "macro")
 
 
 def _macro_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
-    _, total, moved = _macro_parts(truth, prediction)
-    return moved * len(truth) / max(int((total > 0).sum()), 1)
+    """How far each row moves the mean over labels, to first order."""
+    from scipy.sparse import csr_matrix
+
+    if truth.target.kind is _SETS:
+        true, given = _indicators(truth, prediction)
+    else:
+        labels, rows = np.union1d(truth.values, prediction), np.arange(len(truth))
+        true, given = (
+            csr_matrix((np.ones(len(rows)), (rows, np.searchsorted(labels, side))), (len(rows), len(labels)))
+            for side in (truth.values, prediction)
+        )
+    both = true.multiply(given)
+    total = np.asarray(true.sum(axis=0) + given.sum(axis=0)).ravel()  # [n_labels], all above 0
+    f1 = 2 * np.asarray(both.sum(axis=0)).ravel() / total
+    moved = both @ (2 / total) - (true + given) @ (f1 / total)
+    return np.asarray(moved * len(truth) / len(total))
+
+
+def _qwk_score(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import cohen_kappa_score
+
+    labels = np.arange(len(truth.target.labels))
+    with ignoring(_MANY_LABELS):
+        return float(cohen_kappa_score(truth.values, prediction, labels=labels, weights="quadratic"))
 
 
 def _places(truth: Truth, prediction: Values, params: Params) -> Floats:
-    _require_two_labels(truth, "kappa")
     true, predicted = truth.values.astype(float), prediction.astype(float)
     return np.column_stack([true, predicted, true**2, predicted**2, true * predicted])
 
@@ -120,8 +153,14 @@ def _qwk(means: Floats, params: Params) -> Floats:
     )
 
 
+def _mcc_score(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    with ignoring(_MANY_LABELS):
+        return float(matthews_corrcoef(truth.values, prediction))
+
+
 def _one_hot(truth: Truth, prediction: Values, params: Params) -> Floats:
-    _require_two_labels(truth, "Matthews correlation")
     labels = np.arange(len(truth.target.labels))
     true, predicted = truth.values[:, None] == labels, prediction[:, None] == labels  # [n_rows, n_labels]
     return np.column_stack([truth.values == prediction, predicted, true]).astype(float)
@@ -139,7 +178,7 @@ ACCURACY = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL, _TEXT),
     best=1.0,
-    calculation=OfMeans(_hits),
+    calculation=Calculation(_accuracy, OfMeans(_hits).spread),
     words="The share of rows predicted exactly right.",
     formula=r"\frac{1}{n}\sum_i [\hat y_i = y_i]",
 )
@@ -149,7 +188,7 @@ ERROR_RATE = Metric(
     direction=Direction.MINIMIZE,
     kinds=(_LABEL, _TEXT),
     best=0.0,
-    calculation=OfMeans(_misses),
+    calculation=Calculation(_error_rate, OfMeans(_misses).spread),
     words="The share of rows not predicted exactly right.",
     formula=r"\frac{1}{n}\sum_i [\hat y_i \ne y_i]",
 )
@@ -159,7 +198,8 @@ F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL,),
     best=1.0,
-    calculation=OfMeans(_binary, f1_of_means),
+    calculation=Calculation(_binary_f1, OfMeans(_binary, f1_of_means).spread),
+    require=_require_positive,
     words="The harmonic mean of precision and recall of the positive label, the last of the label set.",
     formula=r"\frac{2\,TP}{2\,TP + FP + FN}",
 )
@@ -169,7 +209,8 @@ MACRO_F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL, _SETS),
     best=1.0,
-    calculation=Whole(_macro_f1, _macro_spread),
+    calculation=Calculation(_macro_f1, _macro_spread),
+    require=_require_label,
     words="F1 of each label, averaged over the labels that occur in the answers or in the submission.",
     formula=r"\frac{1}{K}\sum_k \frac{2\,TP_k}{2\,TP_k + FP_k + FN_k}",
 )
@@ -179,7 +220,8 @@ MICRO_F1 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL, _SETS),
     best=1.0,
-    calculation=OfMeans(_micro_f1, f1_of_means),
+    calculation=Calculation(_micro_f1, OfMeans(_overlap, f1_of_means).spread),
+    require=_require_label,
     words="F1 over all labels of all rows together. With one label a row this is accuracy.",
     formula=r"\frac{2\sum_i |\hat Y_i \cap Y_i|}{\sum_i |\hat Y_i| + \sum_i |Y_i|}",
 )
@@ -189,7 +231,8 @@ QWK = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL,),
     best=1.0,
-    calculation=OfMeans(_places, _qwk),
+    calculation=Calculation(_qwk_score, OfMeans(_places, _qwk).spread),
+    require=_require_two_labels,
     words=(
         "Agreement beyond chance between ordered labels; a miss costs the square of its distance in the order of "
         "the label set. 0 is chance."
@@ -202,7 +245,8 @@ MCC = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABEL,),
     best=1.0,
-    calculation=OfMeans(_one_hot, _mcc),
+    calculation=Calculation(_mcc_score, OfMeans(_one_hot, _mcc).spread),
+    require=_require_two_labels,
     words="The correlation of predicted and true labels. A constant prediction scores 0.",
     formula=r"\frac{TP\cdot TN - FP\cdot FN}{\sqrt{(TP+FP)(TP+FN)(TN+FP)(TN+FN)}}",
 )

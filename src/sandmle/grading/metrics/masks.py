@@ -4,9 +4,18 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_edt
 
-from sandmle.grading.metrics.base import Floats, Metric, MetricUndefined, OfMeans, Params, Truth, Values, ratio
+from sandmle.grading.metrics.base import (
+    Floats,
+    Metric,
+    MetricUndefined,
+    OfMeans,
+    Params,
+    Truth,
+    Values,
+    f1_of_means,
+    ratio,
+)
 from sandmle.records import Direction, PredictionKind
 
 _MASK = (PredictionKind.MASK,)
@@ -56,11 +65,9 @@ def _mean_dice(truth: Truth, prediction: Values, params: Params) -> Floats:
     return _dice(_counts(truth, prediction, params))[:, None]
 
 
-def _global_counts(truth: Truth, prediction: Values, params: Params) -> Floats:
-    counts = _counts(truth, prediction, params)
-    if not counts[:, 2].any():
+def _require_pixels(truth: Truth, params: Params) -> None:
+    if not any(len(runs) for runs in truth.values):
         raise MetricUndefined("the score over all pixels is undefined: all true masks are empty")
-    return counts
 
 
 def _f_beta(means: Floats, params: Params) -> Floats:
@@ -76,6 +83,9 @@ def _precisions(truth: Truth, prediction: Values, params: Params) -> Floats:
 
 def _hausdorff_share(true: Runs, predicted: Runs, shape: tuple[int, int]) -> float:
     """One minus the Hausdorff distance of two sets of pixels over the diagonal."""
+    # Not scipy.spatial's directed_hausdorff: its worst case, which a submission can choose, is every pair of pixels.
+    from scipy.ndimage import distance_transform_edt
+
     if not len(true) or not len(predicted):
         return float(len(true) == len(predicted))
     first, second = mask_pixels(true, shape), mask_pixels(predicted, shape)
@@ -109,7 +119,8 @@ GLOBAL_DICE = Metric(
     direction=Direction.MAXIMIZE,
     kinds=_MASK,
     best=1.0,
-    calculation=OfMeans(_global_counts, lambda means, params: _f_beta(means, {"beta": 1.0})),
+    calculation=OfMeans(_counts, f1_of_means),
+    require=_require_pixels,
     words=("Twice the shared pixels over the pixels of both masks, with the pixels of all rows counted together."),
     formula=r"\frac{2 \sum_i |\hat M_i \cap M_i|}{\sum_i |\hat M_i| + \sum_i |M_i|}",
 )
@@ -119,7 +130,8 @@ MASK_F_BETA = Metric(
     direction=Direction.MAXIMIZE,
     kinds=_MASK,
     best=1.0,
-    calculation=OfMeans(_global_counts, _f_beta),
+    calculation=OfMeans(_counts, _f_beta),
+    require=_require_pixels,
     words=(
         "F-beta over the pixels of all rows together; beta is 0.5 unless the task says otherwise: precision counts "
         "more."

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sandmle.grading.metrics.base import (
+    Calculation,
     Floats,
     Metric,
     MetricUndefined,
@@ -12,6 +13,7 @@ from sandmle.grading.metrics.base import (
     Truth,
     Values,
     f1_of_means,
+    ignoring,
     ratio_of_means,
 )
 from sandmle.records import Direction, PredictionKind
@@ -25,48 +27,96 @@ _PROBABILITY, _CLASSES, _LABELS = (
 )
 
 
+def _clipped(predicted: Floats) -> Floats:
+    return predicted.clip(CLIP, 1 - CLIP)
+
+
 def _binary_loss(true: Floats, predicted: Floats) -> Floats:
-    clipped = predicted.clip(CLIP, 1 - CLIP)
-    loss: Floats = -(true * np.log(clipped) + (1 - true) * np.log1p(-clipped))
+    loss: Floats = -(true * np.log(_clipped(predicted)) + (1 - true) * np.log1p(-_clipped(predicted)))
     return loss
 
 
-def _log_loss(truth: Truth, prediction: Values, params: Params) -> Floats:
+def _log_loss(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import log_loss
+
+    if truth.target.kind is _PROBABILITY:
+        return float(log_loss(truth.values, _clipped(prediction), labels=[0, 1]))
+    # Answers may be shares: each label that has one is a row that weighs as much.
+    rows, labels = np.nonzero(truth.values)
+    with ignoring("The y_(pred|prob) values do not sum to one"):
+        total = log_loss(
+            labels,
+            _clipped(prediction[rows]),
+            normalize=False,
+            sample_weight=truth.values[rows, labels],
+            labels=np.arange(truth.values.shape[1]),
+        )
+    return float(total) / len(truth)
+
+
+def _losses(truth: Truth, prediction: Values, params: Params) -> Floats:
     if truth.target.kind is _PROBABILITY:
         return _binary_loss(truth.values, prediction)[:, None]
-    loss = -(truth.values * np.log(prediction.clip(CLIP, 1 - CLIP))).sum(axis=1)  # [n_rows]
-    return np.asarray(loss)[:, None]
+    return np.asarray(-(truth.values * np.log(_clipped(prediction))).sum(axis=1))[:, None]
 
 
-def _weighted_log_loss(truth: Truth, prediction: Values, params: Params) -> Floats:
-    true, predicted = (values.reshape(len(truth), -1) for values in (truth.values, prediction))
-    weights = np.where(true == 1, float(params["positive_weight"]), 1.0)  # [n_rows, n_columns]
+def _weights(truth: Truth, params: Params) -> Floats:
+    """Weight of each cell ``# [n_rows, n_columns]``."""
+    true = truth.values.reshape(len(truth), -1)
+    weights = np.where(true == 1, float(params["positive_weight"]), 1.0)
     if params["column_weights"] is not None:
         weights = weights * np.asarray(params["column_weights"], dtype=float)
     if "weight" in truth.extras:
         weights = weights * truth.extras["weight"][:, None]
-    if not weights.sum() > 0:
+    return weights
+
+
+def _require_weight(truth: Truth, params: Params) -> None:
+    if not _weights(truth, params).sum() > 0:
         raise MetricUndefined("the weighted log loss is undefined: the weights sum to 0")
+
+
+def _weighted_log_loss(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import log_loss
+
+    weights = _weights(truth, params).ravel()
+    return float(log_loss(truth.values.ravel(), _clipped(prediction.ravel()), sample_weight=weights, labels=[0, 1]))
+
+
+def _weighted_losses(truth: Truth, prediction: Values, params: Params) -> Floats:
+    true, predicted = (values.reshape(len(truth), -1) for values in (truth.values, prediction))
+    weights = _weights(truth, params)
     return np.column_stack([(weights * _binary_loss(true, predicted)).sum(axis=1), weights.sum(axis=1)])
 
 
 def _kl(truth: Truth, prediction: Values, params: Params) -> Floats:
-    true = truth.values
-    # A share of 0 adds nothing: the limit of t log t.
-    terms = true * (np.log(np.where(true > 0, true, 1.0)) - np.log(prediction.clip(CLIP, 1.0)))
-    return np.asarray(terms.sum(axis=1))[:, None]
+    from scipy.special import rel_entr  # scipy.stats.entropy would rescale the rows
+
+    return np.asarray(rel_entr(truth.values, prediction.clip(CLIP, 1.0)).sum(axis=1))[:, None]
+
+
+def _require_positive(truth: Truth, params: Params) -> None:
+    if not truth.values.any():
+        raise MetricUndefined("the metric is undefined: no answer is positive")
 
 
 def _soft_counts(truth: Truth, prediction: Values, params: Params) -> Floats:
-    if not truth.values.any():
-        raise MetricUndefined("probabilistic F1 is undefined: no answer is positive")
     return np.column_stack([truth.values * prediction, prediction, truth.values])
 
 
+def _lwlrap(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import label_ranking_average_precision_score
+
+    weights = truth.values.sum(axis=1)
+    some = weights > 0  # scikit-learn gives a row without labels 1
+    return float(
+        label_ranking_average_precision_score(truth.values[some], prediction[some], sample_weight=weights[some])
+    )
+
+
 def _label_precisions(truth: Truth, prediction: Values, params: Params) -> Floats:
+    """Sum over each row's labels of their precision, and their number ``# [n_rows, 2]``."""
     true = truth.values == 1
-    if not true.any():
-        raise MetricUndefined("LWLRAP is undefined: no answer holds a label")
     n_rows, n_labels = true.shape
     sums = np.zeros(n_rows)
     step = max(1, _RANK_CELLS // n_labels**2)
@@ -84,7 +134,7 @@ LOG_LOSS = Metric(
     direction=Direction.MINIMIZE,
     kinds=(_PROBABILITY, _CLASSES),
     best=0.0,
-    calculation=OfMeans(_log_loss),
+    calculation=Calculation(_log_loss, OfMeans(_losses).spread),
     words=(
         "The mean of minus the natural logarithm of the probability given to the true class. Probabilities are "
         "clipped to [1e-15, 1 - 1e-15]; rows are never rescaled."
@@ -99,7 +149,8 @@ WEIGHTED_LOG_LOSS = Metric(
     direction=Direction.MINIMIZE,
     kinds=(_PROBABILITY, _LABELS),
     best=0.0,
-    calculation=OfMeans(_weighted_log_loss, ratio_of_means),
+    calculation=Calculation(_weighted_log_loss, OfMeans(_weighted_losses, ratio_of_means).spread),
+    require=_require_weight,
     words=(
         "The binary log loss of every predicted probability, averaged with weights: of the row, of the column, and "
         "of positive answers. Probabilities are clipped to [1e-15, 1 - 1e-15]."
@@ -134,6 +185,7 @@ PROBABILISTIC_F1 = Metric(
     kinds=(_PROBABILITY,),
     best=1.0,
     calculation=OfMeans(_soft_counts, f1_of_means),
+    require=_require_positive,
     words="F1 of the positive label, with probabilities in the place of counts: no cut is needed.",
     formula=r"\frac{2\sum_i y_i \hat p_i}{\sum_i \hat p_i + \sum_i y_i}",
     numbers="unit",
@@ -144,7 +196,8 @@ LWLRAP = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(_LABELS,),
     best=1.0,
-    calculation=OfMeans(_label_precisions, ratio_of_means),
+    calculation=Calculation(_lwlrap, OfMeans(_label_precisions, ratio_of_means).spread),
+    require=_require_positive,
     words=(
         "For every true label: the share of true ones among the labels that its row ranks at least as high; "
         "averaged over all true labels. Any finite numbers are accepted; only their order within a row counts, and "

@@ -3,8 +3,20 @@
 from bisect import bisect, insort
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sandmle.grading.metrics.base import Floats, Metric, MetricUndefined, OfMeans, Params, Role, Truth, Values, ratio
+from sandmle.grading.metrics.base import (
+    Calculation,
+    Floats,
+    Metric,
+    MetricUndefined,
+    OfMeans,
+    Params,
+    Role,
+    Truth,
+    Values,
+    ratio,
+)
 from sandmle.records import Direction, PredictionKind
 
 
@@ -23,6 +35,37 @@ def _precisions(truth: Truth, prediction: Values, params: Params) -> Floats:
     return np.array(rows, dtype=float)[:, None]
 
 
+def _queries(truth: Truth) -> list[NDArray[np.intp]]:
+    """Rows of each query that has a relevant one."""
+    groups = truth.extras["group"]
+    order = np.argsort(groups, kind="stable")
+    queries = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    return [rows for rows in queries if truth.values[rows, 0].any()]
+
+
+def _require_relevant(truth: Truth, params: Params) -> None:
+    if (truth.values < 0).any():
+        raise MetricUndefined("NDCG is undefined: a relevance is negative")
+    if not truth.values.any():
+        raise MetricUndefined("NDCG is undefined: no query has a relevant row")
+
+
+def _ndcg(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import ndcg_score
+
+    by_size: dict[int, list[NDArray[np.intp]]] = {}
+    for rows in _queries(truth):
+        by_size.setdefault(len(rows), []).append(rows)
+    total, n_queries = 0.0, 0
+    for size, queries in by_size.items():
+        rows = np.array(queries)  # [n_queries, size]
+        # scikit-learn refuses queries of one row, which any prediction ranks right.
+        mean = 1.0 if size == 1 else ndcg_score(truth.values[rows, 0], prediction[rows, 0], k=int(params["k"]))
+        total += len(queries) * float(mean)
+        n_queries += len(queries)
+    return total / n_queries
+
+
 def _query_gain(relevance: Floats, scores: Floats, discounts: Floats) -> float:
     """Discounted gain of one query, averaged over all orders of tied scores (McSherry and Najork 2008)."""
     _, inverse, counts = np.unique(-scores, return_inverse=True, return_counts=True)
@@ -32,25 +75,19 @@ def _query_gain(relevance: Floats, scores: Floats, discounts: Floats) -> float:
     return float((mean_gain * (sums[ends] - sums[ends - counts])).sum())
 
 
-def _ndcg(truth: Truth, prediction: Values, params: Params) -> Floats:
-    relevance, scores, groups = truth.values[:, 0], prediction[:, 0], truth.extras["group"]
-    if (relevance < 0).any():
-        raise MetricUndefined("NDCG is undefined: a relevance is negative")
-    order = np.argsort(groups, kind="stable")
-    borders = np.flatnonzero(np.diff(groups[order])) + 1
+def _query_ndcg(truth: Truth, prediction: Values, params: Params) -> Floats:
     found = []
-    for rows in np.split(order, borders):
+    for rows in _queries(truth):
+        relevance = truth.values[rows, 0]
         discounts = 1 / np.log2(np.arange(2, len(rows) + 2))
         discounts[int(params["k"]) :] = 0.0
-        ideal = float((np.sort(relevance[rows])[::-1] * discounts).sum())
-        if ideal > 0:
-            found.append(_query_gain(relevance[rows], scores[rows], discounts) / ideal)
-    if not found:
-        raise MetricUndefined("NDCG is undefined: no query has a relevant row")
+        ideal = float((np.sort(relevance)[::-1] * discounts).sum())
+        found.append(_query_gain(relevance, prediction[rows, 0], discounts) / ideal)
     return np.array(found)[:, None]  # [n_queries, 1]
 
 
 def _inversions(items: list[int]) -> int:
+    """Returns the number of pairs in the wrong order, which Kendall tau pools over rows; scipy gives tau row by row."""
     before: list[int] = []
     count = 0
     for item in items:
@@ -59,15 +96,17 @@ def _inversions(items: list[int]) -> int:
     return count
 
 
+def _require_two_items(truth: Truth, params: Params) -> None:
+    if all(len(items) < 2 for items in truth.values):
+        raise MetricUndefined("Kendall tau is undefined: no row has two items")
+
+
 def _swaps(truth: Truth, prediction: Values, params: Params) -> Floats:
     rows = []
     for wanted, ordered in zip(truth.values, prediction, strict=True):
         place = {item: index for index, item in enumerate(wanted)}
         rows.append((_inversions([place[item] for item in ordered]), len(wanted) * (len(wanted) - 1)))
-    counts = np.array(rows, dtype=float)
-    if not counts[:, 1].any():
-        raise MetricUndefined("Kendall tau is undefined: no row has two items")
-    return counts
+    return np.array(rows, dtype=float)
 
 
 def _tau(means: Floats, params: Params) -> Floats:
@@ -95,7 +134,8 @@ NDCG_AT_K = Metric(
     direction=Direction.MAXIMIZE,
     kinds=(PredictionKind.VALUES,),
     best=1.0,
-    calculation=OfMeans(_ndcg),
+    calculation=Calculation(_ndcg, OfMeans(_query_ndcg).spread),
+    require=_require_relevant,
     words=(
         "Rows of one query are ranked by their predictions; the relevance of the first k, discounted by the "
         "logarithm of the place, over the best possible; averaged over queries that have a relevant row. Ties are "
@@ -115,6 +155,7 @@ KENDALL_TAU = Metric(
     kinds=(PredictionKind.PERMUTATION,),
     best=1.0,
     calculation=OfMeans(_swaps, _tau),
+    require=_require_two_items,
     words=(
         "One minus four times the number of swaps of neighbours that turn the predicted orders into the true ones, "
         "over the sum of m(m - 1) for rows of m items. 1 is the right order, -1 its reverse."

@@ -1,8 +1,10 @@
 """Metrics of numbers: errors, explained variance, likelihood, angles and distances."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sandmle.grading.metrics.base import (
+    Calculation,
     Floats,
     Metric,
     MetricUndefined,
@@ -11,7 +13,6 @@ from sandmle.grading.metrics.base import (
     Role,
     Truth,
     Values,
-    Whole,
     ratio,
     ratio_of_means,
 )
@@ -19,10 +20,17 @@ from sandmle.records import Direction, PredictionKind
 
 _VALUES = (PredictionKind.VALUES,)
 _EARTH_RADIUS_M = 6_371_000.0
+_SMALLEST_ERROR = 1e-9
 
 
 def _per_row(errors: Floats) -> Floats:
     return np.asarray(errors.mean(axis=1))[:, None]  # [n_rows, 1]
+
+
+def _rmse(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import root_mean_squared_error
+
+    return float(root_mean_squared_error(truth.values.ravel(), prediction.ravel()))
 
 
 def _squares(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -33,65 +41,130 @@ def _root(means: Floats, params: Params) -> Floats:
     return np.asarray(np.sqrt(np.maximum(means[..., 0], 0)))
 
 
+def _absolute_error(true: Floats, predicted: Floats) -> float:
+    from sklearn.metrics import mean_absolute_error
+
+    return float(mean_absolute_error(true, predicted))
+
+
+def _mae(truth: Truth, prediction: Values, params: Params) -> float:
+    return _absolute_error(truth.values, prediction)
+
+
 def _distances(truth: Truth, prediction: Values, params: Params) -> Floats:
     return _per_row(np.abs(prediction - truth.values))
+
+
+def _rounded_mae(truth: Truth, prediction: Values, params: Params) -> float:
+    return _absolute_error(np.rint(truth.values), np.rint(prediction))
 
 
 def _rounded(truth: Truth, prediction: Values, params: Params) -> Floats:
     return _per_row(np.abs(np.rint(prediction) - np.rint(truth.values)))
 
 
+def _require_scored(truth: Truth, params: Params) -> None:
+    if not truth.extras["scored"].any():
+        raise MetricUndefined("the MAE of scored rows is undefined: no row is scored")
+
+
+def _masked_mae(truth: Truth, prediction: Values, params: Params) -> float:
+    scored = truth.extras["scored"]
+    return _absolute_error(truth.values[scored], prediction[scored])
+
+
 def _scored_only(truth: Truth, prediction: Values, params: Params) -> Floats:
     scored = truth.extras["scored"]
-    if not scored.any():
-        raise MetricUndefined("the MAE of scored rows is undefined: no row is scored")
     return np.column_stack([scored * _distances(truth, prediction, params)[:, 0], scored]).astype(float)
 
 
-def _by_group(truth: Truth, prediction: Values, params: Params) -> Floats:
-    groups, codes = np.unique(truth.extras["group"], return_inverse=True)
-    inside = (codes[:, None] == np.arange(len(groups))).astype(float)  # [n_rows, n_groups]
-    return np.column_stack([inside * _distances(truth, prediction, params), inside])
+def _group_means(truth: Truth, prediction: Values) -> tuple[NDArray[np.intp], Floats]:
+    """Group of each row ``# [n_rows]``, and the mean absolute error of each group ``# [n_groups]``."""
+    codes = np.unique(truth.extras["group"], return_inverse=True)[1]
+    errors = np.abs(prediction - truth.values).mean(axis=1)
+    return codes, np.bincount(codes, errors) / np.bincount(codes)
 
 
-def _mean_log(means: Floats, params: Params) -> Floats:
-    errors, shares = np.split(means, 2, axis=-1)
-    return np.asarray(np.log(np.maximum(ratio(errors, shares), 1e-9)).mean(axis=-1))
+def _group_log_mae(truth: Truth, prediction: Values, params: Params) -> float:
+    return float(np.log(np.maximum(_group_means(truth, prediction)[1], _SMALLEST_ERROR)).mean())
+
+
+def _group_log_spread(truth: Truth, prediction: Values, params: Params) -> Floats:
+    codes, means = _group_means(truth, prediction)
+    moved = _distances(truth, prediction, params)[:, 0] / np.maximum(means, _SMALLEST_ERROR)[codes] - 1
+    return np.asarray(
+        np.where(means[codes] > _SMALLEST_ERROR, moved, 0.0) * len(codes) / (np.bincount(codes)[codes] * len(means))
+    )
+
+
+def _scored_columns(truth: Truth, params: Params) -> list[int]:
+    names = truth.target.columns
+    return [names.index(name) for name in (params["scored_columns"] or names)]
+
+
+def _mcrmse(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import root_mean_squared_error
+
+    scored = _scored_columns(truth, params)
+    return float(root_mean_squared_error(truth.values[:, scored], prediction[:, scored]))
 
 
 def _column_squares(truth: Truth, prediction: Values, params: Params) -> Floats:
-    squares = (prediction - truth.values) ** 2
-    if params["scored_columns"] is None:
-        return np.asarray(squares)
-    return np.asarray(squares[:, [truth.target.columns.index(name) for name in params["scored_columns"]]])
+    return np.asarray((prediction - truth.values)[:, _scored_columns(truth, params)] ** 2)
 
 
 def _mean_root(means: Floats, params: Params) -> Floats:
     return np.asarray(np.sqrt(np.maximum(means, 0)).mean(axis=-1))
 
 
-def _log_squares(truth: Truth, prediction: Values, params: Params) -> Floats:
+def _require_no_negative(truth: Truth, params: Params) -> None:
     if (truth.values < 0).any():
         raise MetricUndefined("RMSLE is undefined: an answer is negative")
+
+
+def _rmsle(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import root_mean_squared_log_error
+
+    return float(root_mean_squared_log_error(truth.values, prediction))
+
+
+def _log_squares(truth: Truth, prediction: Values, params: Params) -> Floats:
     return np.asarray((np.log1p(prediction) - np.log1p(truth.values)) ** 2)
 
 
-def _spread(truth: Truth, prediction: Values, params: Params) -> Floats:
-    true = truth.values
-    if len(true) < 2 or (true == true[0]).all(axis=0).any():
+def _require_varied(truth: Truth, params: Params) -> None:
+    if len(truth) < 2 or (truth.values == truth.values[0]).all(axis=0).any():
         raise MetricUndefined("R2 is undefined: the answers are constant")
-    centred = true - true.mean(axis=0)
-    return np.hstack([(prediction - true) ** 2, centred**2, centred])  # [n_rows, 3 * n_columns]
 
 
-def _r2(means: Floats, params: Params) -> Floats:
+def _r2(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import r2_score
+
+    return float(r2_score(truth.values, prediction))
+
+
+def _variances(truth: Truth, prediction: Values, params: Params) -> Floats:
+    centred = truth.values - truth.values.mean(axis=0)
+    return np.hstack([(prediction - truth.values) ** 2, centred**2, centred])  # [n_rows, 3 * n_columns]
+
+
+def _explained(means: Floats, params: Params) -> Floats:
     errors, squares, firsts = np.split(means, 3, axis=-1)
     return np.asarray((1 - ratio(errors, squares - firsts**2)).mean(axis=-1))
 
 
-def _relative(truth: Truth, prediction: Values, params: Params) -> Floats:
+def _require_no_zero(truth: Truth, params: Params) -> None:
     if (truth.values == 0).any():
         raise MetricUndefined("MAPE is undefined: an answer is 0")
+
+
+def _mape(truth: Truth, prediction: Values, params: Params) -> float:
+    from sklearn.metrics import mean_absolute_percentage_error
+
+    return float(mean_absolute_percentage_error(truth.values, prediction))
+
+
+def _relative(truth: Truth, prediction: Values, params: Params) -> Floats:
     return _per_row(np.abs((prediction - truth.values) / truth.values))
 
 
@@ -139,7 +212,7 @@ RMSE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_squares, _root),
+    calculation=Calculation(_rmse, OfMeans(_squares, _root).spread),
     words="The root of the mean squared error over all rows and prediction columns.",
     formula=r"\sqrt{\frac{1}{n}\sum_i (\hat y_i - y_i)^2}",
 )
@@ -149,7 +222,7 @@ MAE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_distances),
+    calculation=Calculation(_mae, OfMeans(_distances).spread),
     words="The mean absolute error over all rows and prediction columns.",
     formula=r"\frac{1}{n}\sum_i |\hat y_i - y_i|",
 )
@@ -159,7 +232,7 @@ ROUNDED_MAE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_rounded),
+    calculation=Calculation(_rounded_mae, OfMeans(_rounded).spread),
     words=("The mean absolute error after answers and predictions are rounded to whole numbers (halves to even)."),
     formula=r"\frac{1}{n}\sum_i |\mathrm{round}(\hat y_i) - \mathrm{round}(y_i)|",
 )
@@ -169,7 +242,8 @@ MASKED_MAE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_scored_only, ratio_of_means),
+    calculation=Calculation(_masked_mae, OfMeans(_scored_only, ratio_of_means).spread),
+    require=_require_scored,
     words="The mean absolute error over those rows only that the task marks as scored.",
     formula=r"\frac{\sum_i s_i |\hat y_i - y_i|}{\sum_i s_i}",
     roles=(Role("scored", "flag"), Role("group", "group", required=False)),
@@ -180,8 +254,8 @@ GROUP_LOG_MAE = Metric(
     title="log of the MAE, averaged over groups",
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
-    best=float(np.log(1e-9)),
-    calculation=OfMeans(_by_group, _mean_log),
+    best=float(np.log(_SMALLEST_ERROR)),
+    calculation=Calculation(_group_log_mae, _group_log_spread),
     words=(
         "The natural logarithm of the mean absolute error within each group of rows, averaged over groups. An error"
         " below 1e-9 counts as 1e-9."
@@ -195,7 +269,7 @@ MCRMSE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_column_squares, _mean_root),
+    calculation=Calculation(_mcrmse, OfMeans(_column_squares, _mean_root).spread),
     words="The root mean squared error of each scored prediction column, averaged over those columns.",
     formula=r"\frac{1}{K}\sum_k \sqrt{\frac{1}{n}\sum_i (\hat y_{ik} - y_{ik})^2}",
     defaults={"scored_columns": None},
@@ -208,7 +282,8 @@ MEAN_COLUMN_RMSLE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_log_squares, _mean_root),
+    calculation=Calculation(_rmsle, OfMeans(_log_squares, _mean_root).spread),
+    require=_require_no_negative,
     words=(
         "The root mean squared error of the logarithm of one plus the value, averaged over the prediction columns. "
         "Negative predictions are refused."
@@ -222,7 +297,8 @@ R2 = Metric(
     direction=Direction.MAXIMIZE,
     kinds=_VALUES,
     best=1.0,
-    calculation=OfMeans(_spread, _r2),
+    calculation=Calculation(_r2, OfMeans(_variances, _explained).spread),
+    require=_require_varied,
     words=("The explained share of the answers' variance, averaged over the prediction columns; their mean scores 0."),
     formula=r"1 - \frac{\sum_i (\hat y_i - y_i)^2}{\sum_i (y_i - \bar y)^2}",
 )
@@ -232,7 +308,8 @@ MAPE = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=OfMeans(_relative),
+    calculation=Calculation(_mape, OfMeans(_relative).spread),
+    require=_require_no_zero,
     words="The mean of the absolute error over the size of the answer, as a fraction (0.1 is ten percent).",
     formula=r"\frac{1}{n}\sum_i \left|\frac{\hat y_i - y_i}{y_i}\right|",
 )
@@ -286,7 +363,7 @@ DISTANCE_PERCENTILES = Metric(
     direction=Direction.MINIMIZE,
     kinds=_VALUES,
     best=0.0,
-    calculation=Whole(_distance_percentiles),
+    calculation=Calculation(_distance_percentiles),
     words=(
         "The mean of the 50th and the 95th percentile (linear interpolation) of the distance in metres on a sphere "
         "of 6371 km between predicted and true positions, within each group and then over groups. The two "

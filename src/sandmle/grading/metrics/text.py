@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
 from sandmle.errors import ConfigError
 from sandmle.grading.metrics.base import (
@@ -31,6 +30,8 @@ def _units(text: str, unit: str) -> Sequence[str]:
 
 
 def _edits(truth: Truth, prediction: Values, params: Params) -> Floats:
+    from rapidfuzz.distance import Levenshtein
+
     unit = params["unit"]
     rows = []
     for true, predicted in zip(truth.values, prediction, strict=True):
@@ -39,11 +40,9 @@ def _edits(truth: Truth, prediction: Values, params: Params) -> Floats:
     return np.array(rows, dtype=float)
 
 
-def _normalised_edits(truth: Truth, prediction: Values, params: Params) -> Floats:
-    rows = _edits(truth, prediction, params)
-    if not rows[:, 1].any():
-        raise MetricUndefined("the normalised Levenshtein distance is undefined: all answers are empty")
-    return rows
+def _require_text(truth: Truth, params: Params) -> None:
+    if not any(text.strip() for text in truth.values):
+        raise MetricUndefined("the metric is undefined: all answers are empty")
 
 
 def _jaccard(truth: Truth, prediction: Values, params: Params) -> Floats:
@@ -57,8 +56,6 @@ def _jaccard(truth: Truth, prediction: Values, params: Params) -> Floats:
 def _spans(truth: Truth, prediction: Values, params: Params) -> Floats:
     true = np.array([text.strip() for text in truth.values], dtype=object)
     predicted = np.array([text.strip() for text in prediction], dtype=object)
-    if not (true != "").any():
-        raise MetricUndefined("F1 of spans is undefined: no row has an answer")
     return np.column_stack([(true == predicted) & (true != ""), predicted != "", true != ""]).astype(float)
 
 
@@ -79,7 +76,8 @@ NORMALISED_LEVENSHTEIN = Metric(
     direction=Direction.MINIMIZE,
     kinds=_TEXT,
     best=0.0,
-    calculation=OfMeans(_normalised_edits, ratio_of_means),
+    calculation=OfMeans(_edits, ratio_of_means),
+    require=_require_text,
     words=(
         "The number of items to insert, delete or replace to reach the answers, over the number of items in all "
         "answers. Items are separated by spaces. It may exceed 1."
@@ -107,6 +105,7 @@ SPAN_F1 = Metric(
     kinds=_TEXT,
     best=1.0,
     calculation=OfMeans(_spans, f1_of_means),
+    require=_require_text,
     words=(
         "F1 over all rows: a hit is an answer given exactly (but for spaces around it). An empty cell means that "
         "there is no answer; it costs no precision, and misses an answer that exists."
