@@ -1,6 +1,8 @@
 """Every metric: its best value, its direction, its name."""
 
 import math
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -269,6 +271,16 @@ def test_many_labels_and_near_constant_values_make_no_noise():
     near = {name: column * 0.9995 if name != "id" else column for name, column in table.items()}
     assert score(wide, write_table(table), write_table(near)) == pytest.approx(-math.log(0.9995))
     score(rule("pearson", K.VALUES), "id y\na 1\nb 2\nc 4", "id y\na 1\nb 1\nc 1.0000000000000002")
+
+
+def test_grading_in_threads_leaves_the_warning_filters_as_they_were():
+    labels = tuple(f"l{number}" for number in range(40))
+    truth = "id y\n" + "\n".join(f"{row} {label}" for row, label in enumerate(labels))
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(4) as threads:
+        scores = list(threads.map(lambda _: score(rule("mcc", K.LABEL, labels=labels), truth, truth), range(40)))
+    assert scores == pytest.approx([1.0] * 40)
+    assert warnings.filters == before
 
 
 _EXTREMES = (1e30, -1e30, 1e29, 5e-324, -5e-324, 1e-300, 0.0, -0.0, 1.0, 1.0 + 2**-52, -1.0, 1e15)
