@@ -34,6 +34,7 @@ def _run(sandbox: ForkserverSandbox, folder: Path, code: str, wall_s: float = 20
 
 
 def _server(sandbox: ForkserverSandbox) -> int:
+    _wait_for(lambda: sandbox._server is not None)  # it may be starting anew
     assert sandbox._server is not None
     return sandbox._server.pid
 

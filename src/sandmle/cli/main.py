@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import generate, grade, play, quickstart, report, rollout, seeds, validate, view
+from sandmle.cli import doctor, exec_, generate, grade, play, quickstart, report, rollout, seeds, validate, view
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -45,10 +45,12 @@ app.add_typer(seeds.app, name="seeds")
 app.command("generate")(generate.command)
 app.command("validate")(validate.command)
 app.command("grade")(grade.command)
+app.command("exec")(exec_.command)
 app.command("play")(play.command)
 app.command("rollout")(rollout.command)
 app.command("report")(report.command)
 app.command("view")(view.command)
+app.command("doctor")(doctor.command)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """What the local backends share: checking a request, running it in a slot, taking out the files."""
 
 import os
+import platform
 import secrets
 import stat
 from abc import ABC, abstractmethod
@@ -17,6 +18,7 @@ from sandmle.sandbox.view import View
 
 _MB = 1 << 20
 _SPACE_FOR_OURSELVES = 1 << 18
+NEEDS_LINUX = "sandboxes need Linux: use a Linux machine, a virtual one or WSL 2"
 NAMESPACES_HELP = (
     "it needs root, or unprivileged user namespaces (on Ubuntu 24.04: sudo sysctl "
     "kernel.apparmor_restrict_unprivileged_userns=0); `sandmle doctor` tells more"
@@ -44,7 +46,10 @@ class LocalBackend(ABC):
 
         Raises:
             ConfigError: ``workers`` is below 1 or above 64.
+            SandboxUnavailableError: This is not Linux.
         """
+        if platform.system() != "Linux":
+            raise SandboxUnavailableError(NEEDS_LINUX)
         self.workers = workers if workers is not None else len(os.sched_getaffinity(0))
         if not 1 <= self.workers <= users.SLOTS:
             raise ConfigError(f"sandbox workers is {self.workers}; give 1 to {users.SLOTS}")

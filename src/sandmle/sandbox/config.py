@@ -4,14 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from sandmle.errors import SandboxUnavailableError
 from sandmle.records import Record
 from sandmle.registry import resolve
-from sandmle.sandbox.base import Sandbox
+from sandmle.sandbox.base import Capability, Sandbox
 
-_BUILTIN = {
+BACKENDS = {
     "forkserver": "sandmle.sandbox.forkserver:ForkserverSandbox",
     "bwrap": "sandmle.sandbox.bwrap:BwrapSandbox",
 }
+"""Where the built-in backends are, the default one first."""
+DEFAULT_BACKEND = "forkserver"
 _GROUP = "sandmle.sandboxes"
 
 
@@ -25,6 +28,8 @@ class ForkserverConfig(Record):
     """Interpreter for the code; None for this one."""
     threads: int = Field(default=1, gt=0)
     """Threads of numerical libraries in one execution."""
+    require: tuple[Capability, ...] = ()
+    """What the backend must hold on this machine; if it does not, it is not started."""
 
 
 class BwrapConfig(Record):
@@ -34,6 +39,7 @@ class BwrapConfig(Record):
     workers: int | None = Field(default=None, gt=0)
     python: str | None = None
     threads: int = Field(default=1, gt=0)
+    require: tuple[Capability, ...] = ()
 
 
 SandboxConfig = Annotated[ForkserverConfig | BwrapConfig, Field(discriminator="backend")]
@@ -46,12 +52,20 @@ def open_sandbox(config: ForkserverConfig | BwrapConfig | None = None) -> Sandbo
         config: The backend and its settings; the forkserver by default.
 
     Raises:
-        SandboxUnavailableError: This machine cannot run that backend; the message names what is missing.
+        SandboxUnavailableError: This machine cannot run that backend, or it does not hold all that ``require`` names;
+            the message names what is missing.
     """
     config = config or ForkserverConfig()
-    factory = resolve("sandbox", config.backend, _BUILTIN, _GROUP)
-    settings = config.model_dump(exclude={"backend"})
+    factory = resolve("sandbox", config.backend, BACKENDS, _GROUP)
+    settings = config.model_dump(exclude={"backend", "require"})
     sandbox: Sandbox = factory(**settings).start()
+    missing = [capability.value for capability in config.require if capability not in sandbox.capabilities]
+    if missing:
+        sandbox.close()
+        raise SandboxUnavailableError(
+            f"the {sandbox.name} sandbox does not hold {', '.join(missing)} on this machine, which the configuration "
+            "requires; `sandmle doctor` tells what it needs"
+        )
     return sandbox
 
 
@@ -62,5 +76,5 @@ def open_backend(name: str, *, workers: int | None = None) -> Sandbox:
         ConfigError: The name is not known.
         SandboxUnavailableError: This machine cannot run that backend.
     """
-    sandbox: Sandbox = resolve("sandbox", name, _BUILTIN, _GROUP)(workers=workers).start()
+    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, _GROUP)(workers=workers).start()
     return sandbox

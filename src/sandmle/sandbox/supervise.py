@@ -21,6 +21,8 @@ SETUP_S = 30.0
 """Seconds until the first line of the code; longer means that the sandbox is broken."""
 _DRAIN_S = 0.2
 _CPU_LOOK_S = 0.1
+_NEARLY = 0.9
+"""The kernel's clock for a process's limit and the one that it reports differ a little."""
 _DEATH_S = 20.0
 """Seconds that the kernel gets to end an execution after the kill."""
 _CHUNK = 1 << 16
@@ -177,7 +179,7 @@ class Watch:
             return ExecStatus.TIMEOUT, f"killed after {self.limits.wall_s:g} s"
         if exit_code == 0:
             return ExecStatus.OK, ""
-        if exit_code in (-signal.SIGXCPU, -signal.SIGKILL) and cpu_s >= self._cpu_limit_s():
+        if exit_code in (-signal.SIGXCPU, -signal.SIGKILL) and cpu_s >= _NEARLY * self._cpu_limit_s():
             return ExecStatus.TIMEOUT, f"killed: more than {self._cpu_limit_s():g} s of CPU time"
         return self._other_failure(exit_code, reading)
 

@@ -91,7 +91,8 @@ def _prepare_view(root: str | None, request: dict[str, Any], *, user_namespace: 
     kernel.unshare(
         kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
     )
-    jail.complete(root, request, owner)
+    # A nested user namespace is set up through /proc; the code itself may not write there by its Landlock rules.
+    jail.complete(root, request, owner, proc_writable=user_namespace)
     _write_script(root + jail.WORKSPACE, request, owner)
     spaces = jail.open_spaces(root)
     jail.enter(root)

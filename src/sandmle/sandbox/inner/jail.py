@@ -53,7 +53,7 @@ def build_template(root: str, view: dict[str, Any]) -> None:
         os.symlink(target, f"{root}/dev/{name}")  # noqa: PTH211
 
 
-def complete(root: str, request: dict[str, Any], owner: tuple[int, int]) -> None:
+def complete(root: str, request: dict[str, Any], owner: tuple[int, int], *, proc_writable: bool) -> None:
     """Adds what one execution has for itself: workspace, inputs, /tmp, /dev/shm, /proc."""
     size = request["space_bytes"]
     uid, gid = owner
@@ -66,7 +66,8 @@ def complete(root: str, request: dict[str, Any], owner: tuple[int, int]) -> None
         _show_inputs(request["inputs"], root + INPUT)
     for place in ("/tmp", "/dev/shm"):
         kernel.mount("tmpfs", root + place, "tmpfs", _TMPFS, f"mode=1777,size={size},{inodes}")
-    kernel.mount("proc", root + "/proc", "proc", _TMPFS | kernel.MS_NOEXEC | kernel.MS_RDONLY, "hidepid=2")
+    flags = _TMPFS | kernel.MS_NOEXEC | (0 if proc_writable else kernel.MS_RDONLY)
+    kernel.mount("proc", root + "/proc", "proc", flags, "hidepid=2")
 
 
 def open_spaces(root: str) -> list[int]:

@@ -174,8 +174,13 @@ class ConfinementTests:
                 held(f"imports sandmle.{name}", lambda: importlib.import_module(f"sandmle.{name}"))
                 held(f"imports it in a child: {name}", lambda: subprocess.run(
                     [sys.executable, "-c", f"import sandmle.{name}"], stderr=subprocess.DEVNULL).returncode == 0)
-            for folder in {*sys.path, sys.prefix, sys.base_prefix}:
-                held("finds its source", lambda: glob.glob(f"{folder}/**/sandmle/**/author*", recursive=True))
+            folders = set(sys.path)
+            for prefix in (sys.prefix, sys.base_prefix, "/usr", "/usr/local"):
+                folders.update(glob.glob(f"{prefix}/lib/*/*-packages"))
+            for folder in folders:
+                held("finds its source", lambda: glob.glob(f"{folder}/*sandmle*/*"))
+                held("finds a way to it", lambda: [path for path in glob.glob(f"{folder}/*sandmle*")
+                                                   if os.path.isfile(path) and open(path).read()])
             held("finds it loaded", lambda: [name for name in sys.modules if name.startswith("sandmle")])
         """
         assert_held(sandbox, tmp_path, attacks)

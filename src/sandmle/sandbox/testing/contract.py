@@ -10,7 +10,7 @@ import pytest
 from sandmle.errors import ConfigError
 from sandmle.records import ExecStatus, Limits
 from sandmle.sandbox.base import ExecRequest, Sandbox
-from sandmle.sandbox.testing.helpers import output, run
+from sandmle.sandbox.testing.helpers import needs_modules, output, run
 
 
 class ContractTests:
@@ -151,7 +151,6 @@ class ContractTests:
 
     def test_same_seed_same_output(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """Python's and numpy's global generators follow the request's seed; hashing is the same every time."""
-        pytest.importorskip("numpy")
         code = """
             import random
             try:
@@ -209,8 +208,7 @@ class ContractTests:
 
     def test_s13_libraries_load_under_default_limits(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """The common libraries import and work, and know how many threads they may use."""
-        for name in ("numpy", "pandas", "sklearn"):
-            pytest.importorskip(name)
+        needs_modules(sandbox, tmp_path, "numpy", "pandas", "sklearn")
         code = """
             import os, numpy, pandas
             from sklearn.linear_model import LogisticRegression
@@ -241,7 +239,7 @@ class ContractTests:
     @pytest.mark.parametrize("kind", ["threading", "loky"])
     def test_joblib_works(self, sandbox: Sandbox, tmp_path: Path, kind: str) -> None:
         """Joblib's own pools work, fresh interpreters included."""
-        pytest.importorskip("joblib")
+        needs_modules(sandbox, tmp_path, "joblib")
         code = f"""
             from joblib import Parallel, delayed
             def double(x):

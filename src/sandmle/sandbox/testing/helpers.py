@@ -56,6 +56,14 @@ def output(sandbox: Sandbox, folder: Path, code: str, **options: object) -> str:
     return result.stdout
 
 
+def needs_modules(sandbox: Sandbox, folder: Path, *names: str) -> None:
+    """Skips the test if the sandbox's interpreter lacks a module."""
+    code = f"from importlib.util import find_spec\nprint([name for name in {names!r} if find_spec(name) is None])"
+    missing = output(sandbox, folder / "modules", code).strip()
+    if missing != "[]":
+        pytest.skip(f"the sandbox's interpreter lacks {missing}")
+
+
 def assert_held(sandbox: Sandbox, folder: Path, attacks: str, **options: object) -> None:
     """Runs attacks, each written as ``held(name, function)``; none may return something true."""
     code = _ATTACK + textwrap.dedent(attacks) + "\nprint('end')\n"
