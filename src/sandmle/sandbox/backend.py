@@ -11,6 +11,7 @@ from sandmle.errors import ConfigError, SandboxError, SandboxUnavailableError
 from sandmle.records import ExecResult
 from sandmle.sandbox import cgroups, scratch, users
 from sandmle.sandbox.base import Capability, ExecRequest
+from sandmle.sandbox.boot import environment
 from sandmle.sandbox.collect import collect, copy_back
 from sandmle.sandbox.slots import Slots
 from sandmle.sandbox.supervise import Channels, Watch
@@ -37,12 +38,13 @@ class LocalBackend(ABC):
     has_groups = False
     """Control groups bound memory and processes, and count CPU time."""
 
-    def __init__(self, *, workers: int | None = None, python: str | None = None) -> None:
+    def __init__(self, *, workers: int | None = None, python: str | None = None, threads: int = 1) -> None:
         """Sets up nothing yet; see ``start``.
 
         Args:
             workers: Executions at the same time; one per available core by default.
             python: The interpreter for the code; this one by default.
+            threads: Threads that numerical libraries may use in one execution.
 
         Raises:
             ConfigError: ``workers`` is below 1 or above 64.
@@ -54,6 +56,7 @@ class LocalBackend(ABC):
         if not 1 <= self.workers <= users.SLOTS:
             raise ConfigError(f"sandbox workers is {self.workers}; give 1 to {users.SLOTS}")
         self.python = python
+        self.threads = threads
         self._slots = Slots(self.workers)
         self._groups: list[cgroups.SlotGroup] = []
         self._watches: dict[int, Watch] = {}
@@ -172,6 +175,7 @@ class LocalBackend(ABC):
         limits = request.limits
         return {
             "code": request.code,
+            "environment": environment(self.threads),
             "workspace": str(request.workspace.absolute()),
             "inputs": str(request.inputs.resolve()) if request.inputs is not None else None,
             "uid": self._first_uid + slot,

@@ -54,8 +54,7 @@ class BwrapSandbox(LocalBackend):
             python: The interpreter for the code; this one by default.
             threads: Threads that numerical libraries may use in one execution.
         """
-        super().__init__(workers=workers, python=python)
-        self._threads = threads
+        super().__init__(workers=workers, python=python, threads=threads)
         self._view: View | None = None
         self._program = ""
         self._scratch: Scratch | None = None
@@ -113,7 +112,7 @@ class BwrapSandbox(LocalBackend):
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 # Bubblewrap's own process 1 keeps the caller's environment whatever it shows to its child.
-                env=environment(self._threads),
+                env=environment(self.threads),
                 pass_fds=fds,
                 start_new_session=True,
             )

@@ -111,8 +111,7 @@ class ForkserverSandbox(LocalBackend):
             threads: Threads that numerical libraries may use in one execution.
             preload: Modules that the server imports.
         """
-        super().__init__(workers=workers, python=python)
-        self._threads = threads
+        super().__init__(workers=workers, python=python, threads=threads)
         self._preload = preload
         self._view: View | None = None
         self._server: subprocess.Popen[bytes] | None = None
@@ -152,7 +151,7 @@ class ForkserverSandbox(LocalBackend):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env=environment(self._threads, _HUGE_PAGES),
+            env=environment(self.threads, _HUGE_PAGES),
             pass_fds=[far.fileno()],
             start_new_session=True,
         )

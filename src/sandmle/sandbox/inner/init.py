@@ -121,6 +121,9 @@ def _become_code(request: dict[str, Any], out: int, err: int, started: int, *, u
         seccomp.install(seccomp.build())
         code = request["code"].encode("utf-8", "surrogatepass")
         rng_seed = request["rng_seed"]
+        # Exactly this: what the server's libraries or bubblewrap have added is not there.
+        os.environ.clear()
+        os.environ.update(request["environment"])
         runner.load_numpy()
         request.clear()
         os.write(notify, b"+")
