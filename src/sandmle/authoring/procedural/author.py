@@ -36,6 +36,8 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "pillow")
 
 @dataclass(frozen=True)
 class Draw:
+    """A plan, its rows, and the order in which they are published."""
+
     plan: TaskPlan
     dataset: Dataset
     order: Published

@@ -150,7 +150,7 @@ def _signal(
 def _measured(
     insights: tuple[Insight, ...], columns: dict[str, np.ndarray], rng: np.random.Generator
 ) -> tuple[FloatArray, ...]:
-    """Returns the insights' features as a solver gets them: what hides in pictures and traces is measured with error."""
+    """Returns the insights' features as a solver gets them: pictures and traces are measured with error."""
     found = []
     for insight in insights:
         family = FAMILIES[insight.family]
@@ -249,21 +249,21 @@ def _without_duplicates(dataset: Dataset) -> Dataset:
             keep[at] = cell not in seen
             seen.add(cell)
     wanted = {TRAIN: plan.n_train, TEST: plan.n_public + plan.n_private, CALIBRATION: plan.n_calibration}
-    chosen = []
-    for part, count in wanted.items():
-        found = np.flatnonzero(keep & (rows.part == part))[:count]
+    chosen: list[np.ndarray] = []
+    for which, count in wanted.items():
+        found = np.flatnonzero(keep & (rows.part == which))[:count]
         if len(found) < count:
             raise AuthoringError(f"{count - len(found)} rows too few are left once duplicates are dropped")
         chosen.append(found)
-    at = np.concatenate(chosen)
+    kept = np.concatenate(chosen)
     return replace(
         dataset,
-        rows=Rows(part=rows.part[at], entity=rows.entity[at], day=rows.day[at]),
-        columns={name: values[at] for name, values in dataset.columns.items()},
-        pixels=None if dataset.pixels is None else dataset.pixels[at],
-        aware=tuple(features[at] for features in dataset.aware),
-        y=dataset.y[at],
-        oracle=dataset.oracle[at],
+        rows=Rows(part=rows.part[kept], entity=rows.entity[kept], day=rows.day[kept]),
+        columns={name: values[kept] for name, values in dataset.columns.items()},
+        pixels=None if dataset.pixels is None else dataset.pixels[kept],
+        aware=tuple(features[kept] for features in dataset.aware),
+        y=dataset.y[kept],
+        oracle=dataset.oracle[kept],
     )
 
 

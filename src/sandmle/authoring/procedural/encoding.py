@@ -98,8 +98,8 @@ def _texts(train: np.ndarray, other: np.ndarray) -> tuple[FloatArray, FloatArray
 def _thumbnails(pixels: np.ndarray) -> FloatArray:
     """Returns pictures as rows of numbers, shrunk to about 8 by 8 pixels, as a solver short of data would."""
     values = pixels.astype(np.float32) / np.float32(255)
-    n, height, width, channels = values.shape
+    n, height, _, channels = values.shape
     step = height // _THUMBNAIL
     side = height // step
     values = values[:, : side * step, : side * step].reshape(n, side, step, side, step, channels).mean(axis=(2, 4))
-    return values.reshape(n, -1).astype(np.float64)
+    return np.asarray(values.reshape(n, -1), dtype=np.float64)

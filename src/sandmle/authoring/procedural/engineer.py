@@ -5,6 +5,7 @@ Used by ``survey.py`` only, to see whether gold can be won from public data; no 
 
 import itertools
 import re
+from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -17,7 +18,7 @@ _MOST_KEPT = (6, 12, 24)
 
 
 def engineered(dataset: Dataset, train: np.ndarray, other: np.ndarray) -> list[tuple[FloatArray, FloatArray]]:
-    """Returns views with the most telling of all usual features, each as train and other rows # [n_rows, n_features]."""
+    """Returns views with the most telling features, each as train and other rows # [n_rows, n_features]."""
     at = np.concatenate([train, other])
     parts = [*_tables(dataset, at), *_texts(dataset, at, len(train))]
     if dataset.pixels is not None:
@@ -131,7 +132,7 @@ def _texts(dataset: Dataset, at: np.ndarray, n_train: int) -> list[FloatArray]:
         numbers = [[float(n) for n in re.findall(r"\d+(?:\.\d+)?", text)] for text in texts]
         hours = [re.search(r"(\d+(?:\.\d+)?) (hour|minute)", text) for text in texts]
         time = [float(h[1]) * (60 if h[2] == "hour" else 1) if h else np.nan for h in hours]
-        columns = [
+        columns: list[Any] = [
             [text.count("!") for text in texts],
             [text.count(";") for text in texts],
             [len(text.split()) for text in texts],

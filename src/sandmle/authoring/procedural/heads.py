@@ -84,8 +84,8 @@ class Head(ABC):
         if self.mode == "classes":
             return np.bincount(y_train, minlength=len(self.labels))[None, :] / len(y_train)
         if self.mode == "values" and "mae" in self.plan.metric:
-            return np.median(y_train, axis=0, keepdims=True)
-        return np.mean(y_train, axis=0, keepdims=True)
+            return np.asarray(np.median(y_train, axis=0, keepdims=True))
+        return np.asarray(np.mean(y_train, axis=0, keepdims=True))
 
     def n_levels(self) -> int:
         """Number of classes in the mode ``classes``."""
@@ -349,7 +349,7 @@ class ValueHead(Head):
         inside = np.clip(latent, -3.2, 3.2)
         if self._is_skewed:
             middle, step = (np.log(low) + np.log(high)) / 2, min((np.log(high) - np.log(low)) / 6.4, _MOST_SKEW)
-            return np.round(np.exp(middle + inside * step), self._digits())
+            return np.asarray(np.round(np.exp(middle + inside * step), self._digits()))
         return np.round((low + high) / 2 + inside * (high - low) / 6.4, self._digits())
 
     @override
@@ -447,7 +447,7 @@ _CUBE = np.array([[a, b, c] for a in (-1.0, 1.0) for b in (-1.0, 1.0) for c in (
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
 
 
 def _simplex(columns: tuple[str, ...], values: FloatArray) -> Cells:
@@ -461,7 +461,7 @@ def _simplex(columns: tuple[str, ...], values: FloatArray) -> Cells:
 
 def _softmax(logits: FloatArray) -> FloatArray:
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return shifted / shifted.sum(axis=1, keepdims=True)
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 def _with_shares(logits: FloatArray, shares: FloatArray, rows: Rows) -> FloatArray:

@@ -17,7 +17,8 @@ from sandmle.errors import AuthoringError
 from sandmle.grading import AnswerKey, Predictions, SubmissionProblem, read_submission
 from sandmle.records import Ladder, Rung, Tier
 
-_FOLDS = 3
+_FOLDS = 4
+_BLENDED = 3
 Views = tuple[FloatArray, FloatArray]
 
 
@@ -124,25 +125,25 @@ def _fitted(dataset: Dataset, solver: Solver, views: Views) -> FloatArray:
 
 
 def tuned(course: Course, views: Sequence[Views], candidates: tuple[Solver, ...]) -> tuple[FloatArray, float]:
-    """Chooses view, solver and option by cross-validation on the task's own metric.
+    """Blends the best pairs of view and solver; all is chosen by cross-validation on the task's own metric.
 
     Returns:
         Predictions for the calibration rows, and the option to write them by.
     """
-    dataset = course.dataset
+    dataset, key = course.dataset, course.train_key
     train = dataset.where(TRAIN)
     y = dataset.y[train]
-    folds = _folds(dataset, train)
-    best: tuple[float, Solver, Views, float] | None = None
-    for view, solver in itertools.product(views, candidates):
+    folds, options = _folds(dataset, train), dataset.head.options(y)
+    tried: list[tuple[float, int, FloatArray]] = []
+    pairs = list(itertools.product(views, candidates))
+    for at, (view, solver) in enumerate(pairs):
         held_out = _out_of_fold(solver, view[0], y, folds, dataset)
-        for option in dataset.head.options(y):
-            gain = course.gain(course.train_key, held_out, option)
-            if best is None or gain > best[0]:
-                best = (gain, solver, view, option)
-    if best is None:
-        raise AuthoringError("there is no solver to choose from")
-    return _fitted(dataset, best[1], best[2]), best[3]
+        tried.append((max(course.gain(key, held_out, option) for option in options), -at, held_out))
+    best = sorted(tried, key=lambda entry: entry[:2], reverse=True)[:_BLENDED]
+    blend = np.mean([held_out for _, _, held_out in best], axis=0)
+    option = max(options, key=lambda option: course.gain(key, blend, option))
+    chosen = [pairs[-at] for _, at, _ in best]
+    return np.mean([_fitted(dataset, solver, view) for view, solver in chosen], axis=0), option
 
 
 def _out_of_fold(solver: Solver, x: FloatArray, y: np.ndarray, folds: np.ndarray, dataset: Dataset) -> FloatArray:
@@ -161,7 +162,7 @@ def _folds(dataset: Dataset, train: np.ndarray) -> np.ndarray:
     """Returns the fold of every training row; rows of one entity share theirs, labels are spread evenly."""
     entity = dataset.rows.entity[train]
     if dataset.plan.dna.groups:
-        return entity % _FOLDS
+        return np.asarray(entity % _FOLDS)
     y = dataset.y[train]
     order = np.argsort(y if y.ndim == 1 else y[:, 0], kind="stable")
     folds = np.empty(len(train), dtype=int)

@@ -24,7 +24,7 @@ def draw_image_shape(rng: np.random.Generator) -> tuple[int, int, int]:
 def assemble(
     plan: TaskPlan, context: Context, samples: list[Sample], rows: Rows, rng: np.random.Generator
 ) -> tuple[list[ColumnSpec], dict[str, np.ndarray], np.ndarray | None]:
-    """Returns the columns of texts and traces with their descriptions, and pictures # [n_rows, height, width, channels].
+    """Returns columns of texts and traces with their descriptions, and pictures # [n_rows, height, width, channels].
 
     Args:
         plan: The plan.
@@ -86,7 +86,7 @@ def _pictures(
     for opacity, colour in layers:
         ink = colour[:, None, None, :channels].astype(np.float32)
         canvas += opacity[..., None].astype(np.float32) * (ink - canvas)
-    return np.clip(np.rint(canvas * np.float32(255)), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.rint(canvas * np.float32(255)), 0, 255), dtype=np.uint8)
 
 
 def png_bytes(pixels: np.ndarray) -> bytes:

@@ -14,11 +14,11 @@ _SHAPES = ("linear", "saturating", "hinge", "step")
 
 def _shape(kind: str, x: FloatArray) -> FloatArray:
     if kind == "saturating":
-        return np.tanh(1.2 * x)
+        return np.asarray(np.tanh(1.2 * x))
     if kind == "hinge":
         return np.maximum(x, -0.3)
     if kind == "step":
-        return np.tanh(3.0 * (x - 0.3))
+        return np.asarray(np.tanh(3.0 * (x - 0.3)))
     return x
 
 
@@ -38,7 +38,7 @@ class Effect:
         """Returns the contribution before it is standardised # [n_rows, n_outputs]."""
         shaped = np.column_stack([_shape(kind, features[:, at]) for at, kind in enumerate(self.shapes)])
         # einsum without BLAS: the same last bit whatever the number of threads (case N14).
-        return np.einsum("nf,fo->no", shaped, self.weights, optimize=False)
+        return np.asarray(np.einsum("nf,fo->no", shaped, self.weights, optimize=False))
 
     def words(self) -> str:
         """Returns the effect as text."""
@@ -64,7 +64,7 @@ def standardised(contribution: FloatArray, rows: Rows) -> FloatArray:
     hidden = contribution[rows.part != TRAIN]
     centred = contribution - hidden.mean(axis=0)
     spread = float(np.sqrt(np.mean(np.var(hidden, axis=0))))
-    return centred / spread if spread > 1e-12 else centred
+    return np.asarray(centred / spread) if spread > 1e-12 else centred
 
 
 def combine(

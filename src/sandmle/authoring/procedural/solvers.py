@@ -44,9 +44,9 @@ class Solver:
         targets = np.eye(n_levels)[y_train] if mode == "classes" else y_train.astype(float)
         raw = _LEARNERS[self.kind](self.params, x_train, y_train, targets, x_other, mode)
         if mode == "values":
-            return raw
+            return np.asarray(raw)
         chances = np.clip(raw, 1e-3, 1 - 1e-3)
-        return chances / chances.sum(axis=1, keepdims=True) if mode == "classes" else chances
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True) if mode == "classes" else chances)
 
 
 def _linear(params: dict[str, Any], x: FloatArray, y: np.ndarray, t: FloatArray, z: FloatArray, mode: Mode) -> Any:
@@ -75,7 +75,7 @@ def _components(params: dict[str, Any], x: FloatArray, y: np.ndarray, t: FloatAr
 def _ridge(alpha: float, x: FloatArray, t: FloatArray, z: FloatArray) -> FloatArray:
     scale = np.maximum(t.std(axis=0), 1e-9)
     model = Ridge(alpha=alpha).fit(x, t / scale)
-    return np.asarray(model.predict(z)).reshape(len(z), -1) * scale
+    return np.asarray(np.asarray(model.predict(z)).reshape(len(z), -1) * scale)
 
 
 def _logistic(c: float, x: FloatArray, y: np.ndarray, z: FloatArray, n_levels: int) -> FloatArray:

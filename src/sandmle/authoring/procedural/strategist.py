@@ -17,6 +17,7 @@ from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpe
 
 Difficulty = Literal["easy", "medium", "hard"]
 
+_MOST_GRADED = 0.7
 _TWO_CLASS_METRICS = ("auc", "log_loss", "accuracy", "f1", "mcc", "error_rate")
 
 
@@ -107,6 +108,10 @@ def _insights(dna: StructuralDNA, rng: np.random.Generator, knobs: Knobs) -> tup
     media = media_of(dna)
     n_cliffs = 1 + int(rng.choice(len(knobs.n_cliffs), p=knobs.n_cliffs))
     graded_share = float(rng.uniform(*knobs.graded_share))
+    # Raw pixels, raw words and many labels give less away, so more of the signal is of the graded kind.
+    one_of_many = dna.prediction_kind in (PredictionKind.LABEL, PredictionKind.RANKED_LABELS) and dna.n_classes != 2
+    graded_share += 0.08 * (media[0] in ("image", "text")) + 0.12 * one_of_many
+    graded_share = min(graded_share, _MOST_GRADED)
     n_graded = 2 if n_cliffs == 1 or rng.random() < 0.4 else 1
     graded_names = _draw_families(media, n_graded, rng, graded=True)
     cliff_names = _draw_families(media, n_cliffs, rng, graded=False)

@@ -100,11 +100,11 @@ STAND_INS: tuple[tuple[Callable[[StructuralDNA], bool], StandIn], ...] = (
 )
 
 _MOST_LABELS: dict[PredictionKind, int] = {
-    PredictionKind.LABEL: 8,
+    PredictionKind.LABEL: 6,
     PredictionKind.CLASS_PROBABILITIES: 6,
     PredictionKind.LABEL_PROBABILITIES: 5,
     PredictionKind.LABEL_SET: 6,
-    PredictionKind.RANKED_LABELS: 10,
+    PredictionKind.RANKED_LABELS: 8,
 }
 """Most labels that 200 training rows can carry."""
 _MOST_TARGETS = 4

@@ -119,15 +119,15 @@ class NumberColumn:
         """Returns published values for latents # [n_rows], all between low and high."""
         inside = np.clip(latent, -2.5, 2.5)
         if self.is_log:
-            return np.round(np.exp(self._log_mid() + inside * self._log_step()), self.digits)
+            return np.asarray(np.round(np.exp(self._log_mid() + inside * self._log_step()), self.digits))
         middle = (self.low + self.high) / 2
-        return np.round(middle + inside * (self.high - self.low) / 5, self.digits)
+        return np.asarray(np.round(middle + inside * (self.high - self.low) / 5, self.digits))
 
     def standard(self, values: np.ndarray) -> np.ndarray:
         """Returns the latents behind values # [n_rows]; the inverse of ``values`` but for rounding."""
         if self.is_log:
             smallest = 10.0**-self.digits
-            return (np.log(np.maximum(values, smallest)) - self._log_mid()) / self._log_step()
+            return np.asarray((np.log(np.maximum(values, smallest)) - self._log_mid()) / self._log_step())
         return (values - (self.low + self.high) / 2) / ((self.high - self.low) / 5)
 
     def _log_mid(self) -> float:

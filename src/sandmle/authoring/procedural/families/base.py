@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sandmle.authoring.procedural.words import Pool
 from sandmle.records import ColumnSpec
 
-FloatArray = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.floating[Any]]
 Medium = Literal["tabular", "text", "trace", "image"]
 Columns = Mapping[str, np.ndarray]
 
@@ -134,6 +134,6 @@ class Family(ABC):
         """
 
 
-def column(names: FloatArray | list[FloatArray]) -> FloatArray:
+def column(names: list[FloatArray]) -> FloatArray:
     """Stacks features of all rows as columns # [n_rows, n_features]."""
     return np.column_stack(names).astype(float)

@@ -111,7 +111,7 @@ class Periodic(Family):
         angle = 2 * np.pi * (minute % length) / length + insight.params["phase"]
         wave = np.sqrt(2.0) * column([np.sin(angle), np.cos(angle)])
         wave[missing] = np.nan
-        return wave
+        return np.asarray(wave)
 
 
 class DateGap(Family):

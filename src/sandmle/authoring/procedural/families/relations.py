@@ -1,4 +1,4 @@
-"""Tabular families of relations: between rows of a group, between repeated readings, between value and unit, in space."""
+"""Tabular families of relations: in a group, between repeated readings, between value and unit, in space."""
 
 from dataclasses import replace
 
