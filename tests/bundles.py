@@ -105,7 +105,7 @@ def draft(kind: str = "binary", rng_seed: int = 0, n_train: int = 150, n_private
     n_public = 300 if n_private >= 1000 else 60
     train, test = made.draw(rng, n_train), made.draw(rng, n_public + n_private)
     ladder = _ladder(made, train, made.draw(rng, N_CALIBRATION), rng, n_private)
-    names = rng.permutation(0x1000000)[: n_train + n_public + n_private]
+    names = rng.choice(0x1000000, n_train + n_public + n_private, replace=False)
     ids = np.array([f"r{name:06x}" for name in names])
     leaderboard = np.array(["public"] * n_public + ["private"] * n_private)[rng.permutation(n_public + n_private)]
     id_column = "record_id"
