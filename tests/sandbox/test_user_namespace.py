@@ -75,19 +75,20 @@ def interpreter(folder: Path) -> str:
     pytest.skip(f"user {_USER} cannot run {' or '.join(names)} with this environment's packages")
 
 
-def _contract(folder: Path, interpreter: str, *options: str) -> str:
+def _contract(folder: Path, interpreter: str, backend: str, *options: str) -> str:
     command = [interpreter, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs", "--tb=short", "-c", "pyproject.toml"]
-    done = _as_user([*command, "tests/sandbox/test_forkserver.py", *options], folder)
+    done = _as_user([*command, f"tests/sandbox/test_{backend}.py", *options], folder)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     return done.stdout
 
 
 def test_quick_part_of_the_contract(folder: Path, interpreter: str) -> None:
-    assert " passed" in _contract(folder, interpreter, "-k", _QUICK)
+    assert " passed" in _contract(folder, interpreter, "forkserver", "-k", _QUICK)
 
 
 @pytest.mark.slow
-def test_whole_contract(folder: Path, interpreter: str) -> None:
-    out = _contract(folder, interpreter)
+@pytest.mark.parametrize("backend", ["forkserver", "bwrap"])
+def test_whole_contract(folder: Path, interpreter: str, backend: str) -> None:
+    out = _contract(folder, interpreter, backend)
     assert " passed" in out
     assert "does not declare 'memory'" in out

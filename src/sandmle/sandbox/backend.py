@@ -159,12 +159,20 @@ class LocalBackend(ABC):
         try:
             self._launch(request, channels, self._message(request, slot))
             channels.close_far()
-            watch.run()
+            try:
+                watch.run()
+            except SandboxError:
+                if watch.init_fd < 0 and not watch.aborted:
+                    self._distrust()
+                raise
             return self._take(request, watch, group)
         finally:
             watch.close()
             self._after(channels)
             channels.close()
+
+    def _distrust(self) -> None:
+        """Gives up what executions share, after one did not even get its process 1; the next one makes it anew."""
 
     def _prove(self) -> None:
         from sandmle.sandbox.selftest import run_self_test

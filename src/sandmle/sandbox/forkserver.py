@@ -182,6 +182,10 @@ class ForkserverSandbox(LocalBackend):
     def _after(self, channels: Channels) -> None:
         """Leaves nothing to remove: the view dies with its namespace."""
 
+    def _distrust(self) -> None:
+        with self._lock:
+            self._stop_server()
+
     def _shut(self) -> None:
         with self._lock:
             self._stop_server()

@@ -83,6 +83,9 @@ def _prepare_view(root: str | None, request: dict[str, Any], *, user_namespace: 
     kernel.new_session_keyring()
     owner = (0, 0) if user_namespace else (request["uid"], request["uid"])
     if root is None:
+        if user_namespace:
+            # Outside this namespace the code has the same user id as this process: hide this one from it.
+            jail.hide_processes()
         os.chown(jail.WORKSPACE, *owner)
         jail.copy_workspace(request["workspace"], jail.WORKSPACE, owner)
         _write_script(jail.WORKSPACE, request, owner)

@@ -70,6 +70,12 @@ def complete(root: str, request: dict[str, Any], owner: tuple[int, int], *, proc
     kernel.mount("proc", root + "/proc", "proc", flags, "hidepid=2")
 
 
+def hide_processes() -> None:
+    """Shows a process in an existing /proc only what it may trace."""
+    flags = kernel.MS_REMOUNT | _TMPFS | kernel.MS_NOEXEC
+    kernel.mount("proc", "/proc", "proc", flags, "hidepid=2")
+
+
 def open_spaces(root: str) -> list[int]:
     """Returns descriptors of the places that code may fill, the workspace first.
 

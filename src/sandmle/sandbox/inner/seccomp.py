@@ -5,6 +5,7 @@ socket families but unix are denied as well.
 """
 
 import ctypes
+import functools
 import platform
 import struct
 
@@ -71,8 +72,9 @@ class _SockFprog(ctypes.Structure):
     _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
+@functools.cache
 def build(machine: str | None = None) -> bytes:
-    """Returns the filter program for this machine as raw BPF.
+    """Returns the filter program for this machine as raw BPF; made once per process and its forks.
 
     Raises:
         OSError: The architecture is not known.

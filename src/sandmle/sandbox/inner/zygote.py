@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from sandmle.sandbox.inner import init, jail, kernel
+from sandmle.sandbox.inner import init, jail, kernel, seccomp
 
 _FDS = 3
 
@@ -32,6 +32,7 @@ def main() -> None:
         kernel.unshare(kernel.CLONE_NEWNS)
         jail.build_template(setup["root"], setup["view"])
         answer = _preload(setup["preload"])
+        seccomp.build()  # here, so that every fork has it
         threads = _thread_count()
         if threads != 1:
             raise RuntimeError(f"the libraries left {threads} threads running, so the server cannot be forked safely")
