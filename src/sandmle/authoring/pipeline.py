@@ -12,6 +12,7 @@ Every proposal has its own random number seed, taken from the run's, the seed ta
 same alone or among others, with one worker or many, in one go or resumed.
 """
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -142,7 +143,9 @@ def generate(
         done = {record.proposal.index for record in latest(records) if not record.is_fault}
         waiting = [proposal for proposal in proposals_of(request) if proposal.index not in done]
         shutil.rmtree(out / _STAGING_DIR, ignore_errors=True)
-        outcomes = map_with(_make, waiting, resource=_Workshop(request, out), workers=workers)
+        # A folder of this run's own: a worker of a killed run may still be at its last item.
+        staging = out / _STAGING_DIR / f"{os.getpid()}-{time.time_ns()}"
+        outcomes = map_with(_make, waiting, resource=_Workshop(request, out, staging), workers=workers)
         for outcome in outcomes:
             record = outcome.result
             if isinstance(record, _DiskFault):
@@ -173,6 +176,7 @@ class _Bench:
     sandbox: MeteredSandbox
     request: GenerateRequest
     out: Path
+    staging: Path
 
 
 @dataclass(frozen=True)
@@ -181,13 +185,14 @@ class _Workshop:
 
     request: GenerateRequest
     out: Path
+    staging: Path
 
     @contextmanager
     def __call__(self) -> Iterator[_Bench]:
         """Opens author and sandbox, and closes the sandbox."""
         author = make_author(self.request.author, self.request.preset)
         with open_backend(self.request.sandbox, workers=1) as sandbox:
-            yield _Bench(author, MeteredSandbox(sandbox), self.request, self.out)
+            yield _Bench(author, MeteredSandbox(sandbox), self.request, self.out, self.staging)
 
 
 def _make(bench: _Bench, proposal: Proposal) -> ProposalRecord | _DiskFault:
@@ -201,7 +206,7 @@ def _make(bench: _Bench, proposal: Proposal) -> ProposalRecord | _DiskFault:
 
 def _author_and_judge(bench: _Bench, proposal: Proposal) -> ProposalRecord | _DiskFault:
     seed = load_seed(proposal.seed_id)
-    staging = bench.out / _STAGING_DIR / str(proposal.index)
+    staging = bench.staging / str(proposal.index)
     try:
         draft = bench.author.propose(seed, proposal.rng_seed)
         bundle = write_bundle(draft, staging)

@@ -1,7 +1,9 @@
 """``map_items``: one outcome an item, as they finish; a failing item, or a dying worker, never stops the others."""
 
 import multiprocessing
+import os
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +64,7 @@ def map_with(
         function: Called with the worker's resource and an item; picklable when ``workers`` is above 1.
         items: The items.
         resource: Returns a context manager; called once in each worker, and picklable when ``workers`` is above 1.
-        workers: Processes; 1 runs everything in this process.
+        workers: Processes; 1 runs everything in this process, where an item that kills it kills all.
 
     Raises:
         ConfigError: ``workers`` is below 1.
@@ -70,7 +72,7 @@ def map_with(
     """
     if workers < 1:
         raise ConfigError(f"workers is {workers}; give 1 or more")
-    if workers == 1 or len(items) <= 1:
+    if workers == 1 or not items:
         return _map_here(function, items, resource)
     return _map_in_processes(function, items, resource, min(workers, len(items)))
 
@@ -88,6 +90,8 @@ def _map_here(
     items: Sequence[Item],
     resource: Callable[[], AbstractContextManager[Resource]],
 ) -> Iterator[Outcome[Item, Result]]:
+    if not items:
+        return
     with resource() as opened:
         for index, item in enumerate(items):
             yield _run(function, opened, index, item)
@@ -192,7 +196,8 @@ def _stop(workers: Sequence[_Worker]) -> None:
 
 
 def _serve(pipe: Connection, function: Callable[[Any, Any], Any], resource: Callable[[], Any]) -> None:
-    """The life of a worker: until its pipe ends, which it also does when the parent was killed."""
+    """The life of a worker: until its pipe ends, or its parent does."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     signal.signal(signal.SIGTERM, _leave)
     try:
@@ -210,6 +215,13 @@ def _work(pipe: Connection, function: Callable[[Any, Any], Any], opened: Any) ->
             pipe.send(_run(function, opened, index, item))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
+
+
+def _die_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # nobody waits for the item in hand, and a resumed run may be at it already
 
 
 def _leave(signum: int, frame: object) -> None:
