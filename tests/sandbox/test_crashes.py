@@ -14,7 +14,7 @@ import pytest
 
 from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.records import ExecResult, ExecStatus, Limits
-from sandmle.sandbox import ExecRequest
+from sandmle.sandbox import ExecRequest, supervise
 from sandmle.sandbox.forkserver import ForkserverSandbox
 
 pytestmark = pytest.mark.sandbox
@@ -68,6 +68,17 @@ def test_a_server_killed_at_any_moment_gives_no_wrong_result(sandbox: Forkserver
                 assert pending.result().stdout == "whole\n"
             except SandboxError:
                 pass
+    assert _run(sandbox, tmp_path, "print(1)").stdout == "1\n"
+
+
+def test_a_server_that_hangs_is_replaced(
+    sandbox: ForkserverSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "SETUP_S", 1.0)
+    os.kill(_server(sandbox), signal.SIGSTOP)
+    with pytest.raises(SandboxError, match="could not start the code"):
+        _run(sandbox, tmp_path, "print(1)")
+    monkeypatch.undo()
     assert _run(sandbox, tmp_path, "print(1)").stdout == "1\n"
 
 

@@ -171,6 +171,7 @@ class LocalBackend(ABC):
             self._after(channels)
             channels.close()
 
+    @abstractmethod
     def _distrust(self) -> None:
         """Gives up what executions share, after one did not even get its process 1; the next one makes it anew."""
 

@@ -176,6 +176,9 @@ class BwrapSandbox(LocalBackend):
         if copied is not None:
             remove_tree(copied)
 
+    def _distrust(self) -> None:
+        """Executions share nothing that could be broken."""
+
     def _need_scratch(self) -> Path:
         if self._scratch is None:
             raise SandboxError("the bwrap sandbox is closed")
