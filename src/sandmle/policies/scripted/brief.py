@@ -15,13 +15,16 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("lwlrap", "lwlrap"),
     ("average precision at", "map_at_k"),
     ("map@", "map_at_k"),
+    ("map at", "map_at_k"),
     ("average precision", "average_precision"),
     ("roc", "roc_auc"),
     ("auc", "roc_auc"),
     ("ndcg", "ndcg"),
     ("concordance", "c_index"),
     ("kappa", "qwk"),
+    ("qwk", "qwk"),
     ("matthews", "mcc"),
+    ("mcc", "mcc"),
     ("macro f1", "macro_f1"),
     ("micro f1", "micro_f1"),
     ("f0.5", "f_half"),
@@ -44,7 +47,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("brier", "brier"),
 )
 _LINE = re.compile(
-    r"metric[*_`]*\s*:\s*[*_`]*\s*(?P<name>[^(\n]+?)[*_`]*\s*\((?P<way>higher|lower) is better", re.IGNORECASE
+    r"metric[*_`]*\s*:[*_`\s]*(?P<name>[^(\n]+?)[*_`]*\s*\((?P<way>higher|lower) is better", re.IGNORECASE
 )
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"

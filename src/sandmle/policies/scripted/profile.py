@@ -121,7 +121,14 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
         return None
     known = {facts["column"]: facts for facts in columns}
     targets = tuple(name for name, facts in known.items() if not facts["in_test"] and name != predicted[0])
-    form = _form(brief, known, targets, tuple(predicted[1:]), row if isinstance(row, list) else [])
+    answers = _Answers(
+        known=known,
+        targets=targets,
+        predicted=tuple(predicted[1:]),
+        example=str(row[1]) if isinstance(row, list) and len(row) > 1 else "",
+        sum_to_one=_literal(observation, "answers sum to one:") is True,
+    )
+    form = _form(brief, answers)
     targets = _own_targets(targets, tuple(predicted[1:])) if targets else ()
     kinds = _kinds(known, predicted[0], rows["train"])
     series, repeats = _runs(kinds["numbers"])
@@ -139,7 +146,7 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
         targets=targets,
         predicted=tuple(predicted[1:]),
         n_rows=rows["train"],
-        n_classes=int(first.get("unique", 2)) if form.is_classes else len(targets),
+        n_classes=int(first.get("unique", 2)) if form.is_classes and len(targets) == 1 else len(targets),
         labels_are_numbers=first.get("type") == "number",
         positive=_positive(brief, labels),
         has_missing=any(facts["missing"] or facts.get("missing_in_test") for facts in known.values()),
@@ -169,21 +176,27 @@ def _usual_metric(form: Form) -> str:
     return usual.get(form, "rmse" if form is Form.VALUES else "log_loss")
 
 
-def _form(
-    brief: Brief,
-    known: Mapping[str, Mapping[str, Any]],
-    targets: tuple[str, ...],
-    predicted: tuple[str, ...],
-    row: list[str],
-) -> Form:
-    if not targets:
+@dataclass(frozen=True)
+class _Answers:
+    """What is known of the answers: their columns in train.csv and in the submission."""
+
+    known: Mapping[str, Mapping[str, Any]]
+    targets: tuple[str, ...]
+    predicted: tuple[str, ...]
+    example: str
+    sum_to_one: bool
+
+
+def _form(brief: Brief, answers: _Answers) -> Form:
+    if not answers.targets:
         return Form.UNKNOWN
-    if len(predicted) > 1:
-        return _form_of_many(brief, known, targets, predicted)
-    facts = known[predicted[0] if predicted[0] in targets else targets[0]]
+    if len(answers.predicted) > 1:
+        return _form_of_many(brief, answers)
+    name = answers.predicted[0] if answers.predicted[0] in answers.targets else answers.targets[0]
+    facts = answers.known[name]
     if brief.metric == "map_at_k":
         return Form.RANKED_LABELS
-    if facts["type"] == "text" and (facts["words"] > 1.05 or len((row or ["", ""])[1].split()) > 1):
+    if facts["type"] == "text" and (facts["words"] > 1.05 or len(answers.example.split()) > 1):
         return Form.LABEL_SET
     if brief.metric in _SCORE_METRICS and facts["unique"] == 2:
         return Form.PROBABILITY
@@ -194,20 +207,17 @@ def _form(
     return Form.VALUES
 
 
-def _form_of_many(
-    brief: Brief, known: Mapping[str, Mapping[str, Any]], targets: tuple[str, ...], predicted: tuple[str, ...]
-) -> Form:
+def _form_of_many(brief: Brief, answers: _Answers) -> Form:
+    known, targets, predicted = answers.known, answers.targets, answers.predicted
     if not set(predicted) <= set(targets):
         if brief.metric == "laplace" or len(set(targets) & set(predicted)) == 1:
             return Form.VALUE_AND_SPREAD
-        first = known[targets[0]]
-        return Form.LABEL_COLUMNS if first.get("words", 1) > 1.05 else Form.CLASS_PROBABILITIES
+        return Form.LABEL_COLUMNS if known[targets[0]].get("words", 1) > 1.05 else Form.CLASS_PROBABILITIES
     if brief.metric == "angular" and len(predicted) == 2:
         return Form.ANGLES
-    are_flags = all(known[name]["unique"] <= 2 and known[name].get("whole", True) for name in predicted)
-    if are_flags:
-        return Form.LABEL_COLUMNS
-    return Form.SHARES if brief.metric in ("log_loss", "kl_divergence", "brier") else Form.VALUES
+    if all(known[name]["unique"] <= 2 and known[name].get("whole", True) for name in predicted):
+        return Form.CLASS_PROBABILITIES if answers.sum_to_one else Form.LABEL_COLUMNS
+    return Form.SHARES if answers.sum_to_one or brief.metric in ("log_loss", "kl_divergence", "brier") else Form.VALUES
 
 
 def _own_targets(targets: tuple[str, ...], predicted: tuple[str, ...]) -> tuple[str, ...]:

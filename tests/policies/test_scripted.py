@@ -1,0 +1,135 @@
+import asyncio
+import functools
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sandmle.errors import ConfigError
+from sandmle.grammars import GRAMMAR_NAMES, get_grammar
+from sandmle.policies import Policy, SamplingParams, open_policy
+from sandmle.policies.scripted import SCRIPTED_NAMES, open_scripted
+from sandmle.records import ActionKind, FinishReason, GradeStatus, Medal, Message
+from tests.bundles import KINDS, draft, saved
+from tests.policies.workbench import Played, play
+
+START = (
+    Message(role="system", content="rules"),
+    Message(role="user", content="# Task\n\nMetric: rmse (lower is better)\n"),
+)
+
+
+@functools.cache
+def played(kind: str, name: str, rng_seed: int = 0) -> Played:
+    folder = Path(tempfile.mkdtemp())
+    return play(saved(draft(kind), folder / "tasks"), name, folder / "work", rng_seed=rng_seed)
+
+
+def reply(policy: Policy, transcript: tuple[Message, ...] = START, rng_seed: int = 0) -> str:
+    return asyncio.run(policy.generate(transcript, SamplingParams(rng_seed=rng_seed))).text
+
+
+def test_there_are_five_from_weak_to_strong():
+    assert SCRIPTED_NAMES == ("sample", "average", "linear", "boosted", "explorer")
+
+
+@pytest.mark.parametrize("name", SCRIPTED_NAMES)
+def test_each_is_a_policy(name: str):
+    policy = open_scripted(name)
+    assert isinstance(policy, Policy)
+    assert policy.name == f"scripted:{name}"
+    assert open_policy(f"scripted:{name}").name == policy.name
+    asyncio.run(policy.aclose())
+
+
+def test_unknown_engineer_and_grammar():
+    with pytest.raises(ConfigError, match="did you mean 'linear'"):
+        open_scripted("liner")
+    with pytest.raises(ConfigError, match="grammar"):
+        open_scripted("linear", "reactt")
+
+
+@pytest.mark.parametrize("grammar", GRAMMAR_NAMES)
+@pytest.mark.parametrize("name", SCRIPTED_NAMES)
+def test_first_replies_are_in_form_or_forget_to_act(name: str, grammar: str):
+    policy, rules = open_scripted(name, grammar), get_grammar(grammar)
+    parsed = [rules.parse(reply(policy, rng_seed=seed), FinishReason.STOP) for seed in range(12)]
+    assert sum(each.in_form for each in parsed) >= 6
+    for each in parsed:
+        assert (each.action is not None and each.action.kind is ActionKind.RUN) == each.in_form
+
+
+def test_a_reply_depends_on_transcript_and_seed_only():
+    policy = open_scripted("sample")
+    texts = [reply(policy, rng_seed=seed) for seed in range(10)]
+    assert texts == [reply(open_scripted("sample"), rng_seed=seed) for seed in range(10)]
+    assert len(set(texts)) > 1
+
+
+def test_a_reply_is_the_same_under_any_hash_seed():
+    script = (
+        "import asyncio; from sandmle.policies.base import SamplingParams\n"
+        "from sandmle.policies.scripted import open_scripted; from sandmle.records import Message\n"
+        "start = (Message(role='user', content='Metric: rmse (lower is better)'),)\n"
+        "for name in ('sample', 'explorer'):\n"
+        "    print(asyncio.run(open_scripted(name).generate(start, SamplingParams(rng_seed=5))).text)\n"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("name", SCRIPTED_NAMES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_engineer_hands_in_a_valid_submission(kind: str, name: str):
+    game = played(kind, name)
+    assert game.is_finished
+    assert game.grade is not None
+    assert game.grade.status is GradeStatus.GRADED, game.observations[-2:]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_skill_shows(kind: str):
+    grades = {name: played(kind, name).grade for name in ("sample", "linear", "explorer")}
+    scores = {name: grade.score for name, grade in grades.items() if grade is not None and grade.score is not None}
+    direction = next(grade.direction for grade in grades.values() if grade is not None)
+    assert direction.better(scores["linear"], scores["sample"])
+    assert direction.better(scores["explorer"], scores["sample"])
+    assert grades["sample"] is not None
+    assert grades["sample"].medal is Medal.NONE
+
+
+def test_the_fenced_grammar_works_as_well(tmp_path: Path):
+    game = play(saved(draft("regression"), tmp_path / "tasks"), "linear", tmp_path / "work", grammar="fenced")
+    assert game.is_finished
+    assert game.grade is not None
+    assert game.grade.is_valid
+
+
+def test_an_engineer_that_learns_nothing_hands_in_the_sample(tmp_path: Path):
+    policy, rules = open_scripted("boosted"), get_grammar("react")
+    transcript, kinds = list(START), []
+    for _ in range(10):
+        text = reply(policy, tuple(transcript))
+        parsed = rules.parse(text, FinishReason.STOP)
+        kinds.append(parsed.action.kind if parsed.action else None)
+        if kinds[-1] is ActionKind.FINISH:
+            break
+        transcript += [Message(role="assistant", content=text), Message(role="user", content="The machine is silent.")]
+    assert kinds[-1] is ActionKind.FINISH
+    assert "sample_submission.csv" in transcript[-2].content
+
+
+def test_an_engineer_that_is_done_keeps_handing_in():
+    transcript = list(START)
+    for _ in range(15):
+        transcript += [Message(role="assistant", content="..."), Message(role="user", content="nothing")]
+    parsed = get_grammar("react").parse(reply(open_scripted("explorer"), tuple(transcript)), FinishReason.STOP)
+    assert parsed.action is not None
+    assert parsed.action.kind is ActionKind.FINISH
