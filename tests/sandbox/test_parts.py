@@ -197,3 +197,12 @@ def test_folders_that_code_could_read_anyway_are_refused(tmp_path: Path) -> None
     visible = Path(sandbox.view.binds[0][0])
     with pytest.raises(ConfigError, match="which sandboxed code can read"):
         sandbox.execute(ExecRequest("pass", tmp_path, inputs=visible))
+
+
+def test_an_old_interpreter_is_refused(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    facts = '{"prefixes": ["/usr"], "site": [], "version": [3, 9]}'
+    python.write_text(f"#!/bin/sh\necho '{facts}'\n")
+    python.chmod(0o755)
+    with pytest.raises(SandboxUnavailableError, match=r"is Python 3\.9; give 3\.11 or newer"):
+        ForkserverSandbox(python=str(python)).start()

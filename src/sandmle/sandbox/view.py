@@ -23,6 +23,7 @@ print(json.dumps({"prefixes": [sys.base_prefix, sys.prefix, sys.base_exec_prefix
                   "site": [paths["purelib"], paths["platlib"]], "version": sys.version_info[:2]}))
 """
 _PROBE_S = 60
+_OLDEST_PYTHON = (3, 11)
 _SITE_FOLDERS = ("lib/python3*/*-packages", "local/lib/python3*/*-packages", "lib64/python3*/*-packages")
 
 
@@ -74,7 +75,7 @@ def library_view(python: str | None = None) -> View:
         python: Path of the interpreter; this one by default.
 
     Raises:
-        SandboxUnavailableError: The interpreter does not run.
+        SandboxUnavailableError: The interpreter does not run, or is too old.
     """
     python = python or sys.executable
     try:
@@ -82,6 +83,9 @@ def library_view(python: str | None = None) -> View:
         facts = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise SandboxUnavailableError(f"the sandbox's interpreter {python} does not run: {error}") from error
+    if tuple(facts["version"]) < _OLDEST_PYTHON:
+        version, oldest = (".".join(map(str, numbers)) for numbers in (facts["version"], _OLDEST_PYTHON))
+        raise SandboxUnavailableError(f"the sandbox's interpreter {python} is Python {version}; give {oldest} or newer")
     binds, symlinks = _system_binds()
     prefixes = [Path(prefix) for prefix in dict.fromkeys(facts["prefixes"])]
     for prefix in [*prefixes, *(path.resolve() for path in prefixes)]:
