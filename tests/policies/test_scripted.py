@@ -11,6 +11,7 @@ from sandmle.errors import ConfigError
 from sandmle.grammars import GRAMMAR_NAMES, get_grammar
 from sandmle.policies import Policy, SamplingParams, open_policy
 from sandmle.policies.scripted import SCRIPTED_NAMES, open_scripted
+from sandmle.policies.scripted.habits import read_score
 from sandmle.records import ActionKind, FinishReason, GradeStatus, Medal, Message
 from tests.bundles import KINDS, draft, saved
 from tests.policies.workbench import Played, play
@@ -133,3 +134,48 @@ def test_an_engineer_that_is_done_keeps_handing_in():
     parsed = get_grammar("react").parse(reply(open_scripted("explorer"), tuple(transcript)), FinishReason.STOP)
     assert parsed.action is not None
     assert parsed.action.kind is ActionKind.FINISH
+
+
+@pytest.mark.parametrize(
+    ("observation", "score"),
+    [
+        ("roc_auc: 0.853 (higher is better) on 300 test rows. Requests left: 4.", 0.853),
+        ("rmse: 1.2e+03 (lower is better) on 300 test rows.", 1200.0),
+        ("laplace_log_likelihood: -4.17 (higher is better)", -4.17),
+        ("No scores are shown here. submission.csv is there and has the right form.", None),
+    ],
+)
+def test_scores_are_read(observation: str, score: float | None):
+    assert read_score(observation) == score
+
+
+def test_the_explorer_goes_back_when_the_blend_scores_worse():
+    def game(scores: tuple[float, float]) -> list[str]:
+        policy, rules, shown, codes = open_scripted("explorer"), get_grammar("react"), list(scores), []
+        transcript = [*START]
+        for _ in range(10):
+            text = reply(policy, tuple(transcript), rng_seed=7)
+            action = rules.parse(text, FinishReason.STOP).action
+            if action is None or action.kind is ActionKind.FINISH:
+                break
+            if action.kind is ActionKind.SCORE:
+                answer = f"rmse: {shown.pop(0)} (lower is better)"
+            else:
+                codes.append(action.code)
+                answer = LOOK if len(codes) == 1 else "blocks: ['curves']\nwrote submission.csv (3, 2)"
+            transcript += [Message(role="assistant", content=text), Message(role="user", content=answer)]
+        return codes
+
+    worse, better = game((1.0, 2.0)), game((2.0, 1.0))
+    assert worse[:3] == better
+    assert worse[3] == worse[1]
+
+
+LOOK = """rows: {'train': 100, 'test': 300, 'sample': 300}
+sample columns: ['row', 'y']
+sample row: ['a', '0.5']
+answers sum to one: False
+{'column': 'row', 'in_test': True, 'type': 'text', 'unique': 100, 'missing': 0, 'example': 'a'}
+{'column': 'x', 'in_test': True, 'type': 'number', 'unique': 90, 'missing': 0, 'example': '1', 'known_in_test': 0.1, 'whole': False}
+{'column': 'y', 'in_test': False, 'type': 'number', 'unique': 90, 'missing': 0, 'example': '1', 'whole': False}
+"""  # noqa: E501 (one line a column, as the script prints it)

@@ -13,7 +13,7 @@ from sandmle.grading import Grader
 from sandmle.grammars import get_grammar
 from sandmle.policies.base import SamplingParams
 from sandmle.policies.scripted import open_scripted
-from sandmle.records import ActionKind, FinishReason, GradeReport, Message
+from sandmle.records import ActionKind, Direction, FinishReason, GradeReport, Message
 from sandmle.tasks import Bundle
 
 MAX_TURNS = 12
@@ -66,7 +66,9 @@ def play(bundle: Bundle, name: str, folder: Path, *, rng_seed: int = 0, grammar:
             game.is_finished, game.grade = True, grader.grade(data)
             return game
         elif parsed.action.kind is ActionKind.SCORE:
-            observation = f"score: {grader.grade(data, leaderboard='public').score}"
+            report = grader.grade(data, leaderboard="public")
+            way = "higher" if report.direction is Direction.MAXIMIZE else "lower"
+            observation = f"{report.metric}: {report.score} ({way} is better) on 300 test rows."
         else:
             game.codes.append(parsed.action.code)
             _, observation = execute(parsed.action.code, folder)

@@ -3,8 +3,8 @@
 import re
 from functools import partial
 
-from sandmle.policies.scripted.habits import attempt, hand_in, look, submit_sample, with_bounds
-from sandmle.policies.scripted.moves import Desk, Plan, submitted
+from sandmle.policies.scripted.habits import attempt, hand_in, look, read_score, submit_sample, with_bounds
+from sandmle.policies.scripted.moves import Desk, Plan, run, score, submitted
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import write_script
 
@@ -24,6 +24,9 @@ def explorer(desk: Desk) -> Plan:
     write = partial(_script, desk, "features", blocks)
     observation = yield from attempt(desk, thought, write, profile, purpose="features", slip_rate=0.15)
     profile = with_bounds(profile, observation)
+    simple, first = write(profile), None
+    if submitted(observation):
+        first = read_score((yield score("A first model stands. I ask what it scores, to have something to beat.")))
     kept = helpful_blocks(observation, blocks)
     thought = f"These blocks help: {', '.join(kept) or 'none'}. I blend several models on them."
     write = partial(_script, desk, "blend", kept)
@@ -33,7 +36,10 @@ def explorer(desk: Desk) -> Plan:
         observation = yield from attempt(desk, "The blend broke; a tuned boosted model has to do.", write, profile)
     if not submitted(observation):
         yield from submit_sample(desk, "That broke as well; the sample submission is at least valid.")
-    yield from hand_in(desk, check_rate=1.0)
+    second = read_score((yield score("I check that the submission is valid and what it scores.")))
+    if first is not None and second is not None and (second < first) == profile.higher_is_better:
+        yield run("The blend scores worse than the simple model did: I go back to that.", simple)
+    yield from hand_in(desk, check_rate=0.0)
 
 
 def possible_blocks(profile: Profile) -> tuple[str, ...]:

@@ -108,3 +108,9 @@ def complaint(observation: str) -> str:
     lines = [line.strip() for line in observation.splitlines()]
     telling = [line for line in lines if "is not valid" in line or re.match(r"\w*(Error|Exception)\b", line)]
     return telling[-1][:200] if telling else ""
+
+
+def read_score(observation: str) -> float | None:
+    """Returns the score that an observation shows, or None."""
+    found = re.search(r": (-?\d[\d.e+-]*) \((?:higher|lower) is better\)", observation)
+    return float(found[1]) if found else None
