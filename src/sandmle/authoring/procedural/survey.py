@@ -1,7 +1,7 @@
 """Measures the author: ``python -m sandmle.authoring.procedural.survey --count 200``.
 
-Draws tasks over all seeds and reports how many have certifiable thresholds, what plain solvers and a good feature
-engineer (``engineer.py``) win on them, and the CPU seconds of authoring, by metric, kind, family and medium.
+Draws tasks over all seeds and reports how many have certifiable thresholds, what a tuned solver on raw columns wins,
+and the CPU seconds of authoring, by medium, kind and metric. What engineers win is for `sandmle rollout` to say.
 """
 
 import argparse
@@ -11,21 +11,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from sandmle.authoring.procedural.author import ProceduralAuthor
-from sandmle.authoring.procedural.dataset import CALIBRATION, TRAIN
-from sandmle.authoring.procedural.engineer import engineered
-from sandmle.authoring.procedural.ladder import Course, tuned
-from sandmle.authoring.procedural.solvers import AWARE_CANDIDATES, RAW_CANDIDATES
-from sandmle.authoring.procedural.strategist import media_of
+from sandmle.authoring.procedural.strategist import DIFFICULTIES, Difficulty, media_of
 from sandmle.errors import AuthoringError
 from sandmle.grading import medal_of, threshold_problems
 from sandmle.records import Ladder, Tier
 from sandmle.seeds import load_seed, seed_ids
 
 
-def survey(count: int, first: int, difficulty: Any, with_engineer: bool) -> Iterator[dict[str, Any]]:
+def survey(count: int, first: int, difficulty: Difficulty) -> Iterator[dict[str, Any]]:
     """Yields one line of figures a task; seeds take turns."""
     author = ProceduralAuthor(difficulty=difficulty)
     seeds = seed_ids()
@@ -42,8 +36,8 @@ def survey(count: int, first: int, difficulty: Any, with_engineer: bool) -> Iter
         ladder = Ladder.model_validate_json(draft.files["provenance/ladder.json"])
         problems = threshold_problems(spec.thresholds, ladder, spec.direction)
         tuned_rung = ladder.best(Tier.TUNED)
-        families = [rung.name.removeprefix("knows_").rsplit("_", 1)[0] for rung in ladder.of(Tier.RULE_AWARE)]
-        line = {
+        names = [rung.name.removeprefix("knows_").rsplit("_", 1)[0] for rung in ladder.of(Tier.RULE_AWARE)]
+        yield {
             "seed": seed.id,
             "rng_seed": number,
             "task": spec.task_id,
@@ -51,7 +45,7 @@ def survey(count: int, first: int, difficulty: Any, with_engineer: bool) -> Iter
             "metric": spec.metric,
             "kind": spec.task_kind.value,
             "media": "+".join(media_of(spec.dna)),
-            "families": sorted(set(families) - {"knows"}),
+            "families": sorted(set(names) - {"all"}),
             "ok": not problems,
             "problems": problems,
             "cpu_s": round(cpu_s, 3),
@@ -60,19 +54,6 @@ def survey(count: int, first: int, difficulty: Any, with_engineer: bool) -> Iter
             "rungs": [[r.name, round(r.score, 4)] for r in ladder.rungs],
             "thresholds": [round(score, 4) for score in spec.thresholds.scores()],
         }
-        if with_engineer:
-            line["engineer"] = _prize(_engineer_score(author, seed, number), spec)
-        yield line
-
-
-def _engineer_score(author: ProceduralAuthor, seed: Any, number: int) -> float:
-    with threadpool_limits(1):
-        dataset = author.draw(seed, number).dataset
-        course = Course.of(dataset)
-        views = engineered(dataset, dataset.where(TRAIN), dataset.where(CALIBRATION))
-        predictions, option = tuned(course, views, (*RAW_CANDIDATES, *AWARE_CANDIDATES))
-        key = course.calibration_key
-        return float(key.score(course.read(key, predictions, option)))
 
 
 def _prize(score: float, spec: Any) -> str:
@@ -87,12 +68,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60, help="tasks to draw")
     parser.add_argument("--first", type=int, default=0, help="first rng_seed")
-    parser.add_argument("--difficulty", default="medium", choices=("easy", "medium", "hard"))
-    parser.add_argument("--engineer", action="store_true", help="also run the feature engineer (slow)")
+    parser.add_argument("--difficulty", default="medium", choices=tuple(DIFFICULTIES))
     parser.add_argument("--json", action="store_true", help="one JSON line a task instead of tables")
     options = parser.parse_args()
     lines = []
-    for line in survey(options.count, options.first, options.difficulty, options.engineer):
+    for line in survey(options.count, options.first, options.difficulty):
         lines.append(line)
         if options.json:
             sys.stdout.write(json.dumps(line) + "\n")
@@ -109,21 +89,19 @@ def report(lines: list[dict[str, Any]]) -> list[str]:
     if made:
         seconds = [line["cpu_s"] for line in made]
         out.append(f"CPU seconds a task: mean {sum(seconds) / len(seconds):.2f}, worst {max(seconds):.2f}")
-        for who in ("raw", "engineer"):
-            prizes = [line[who] for line in made if who in line]
-            if prizes:
-                counts = {prize: prizes.count(prize) for prize in ("none", "median", "bronze", "silver", "gold")}
-                shares = ", ".join(f"{prize} {n / len(prizes):.0%}" for prize, n in counts.items())
-                out.append(f"{who}: {shares}")
+        prizes = [line["raw"] for line in made]
+        counts = {prize: prizes.count(prize) for prize in ("none", "median", "bronze", "silver", "gold")}
+        out.append(
+            "tuned on raw columns: " + ", ".join(f"{prize} {n / len(prizes):.0%}" for prize, n in counts.items())
+        )
     for name in ("media", "kind", "metric"):
         out.append("")
         for value in sorted({line[name] for line in made}):
             group = [line for line in made if line[name] == value]
-            gold = sum(line.get("engineer") == "gold" for line in group)
             mean = sum(line["cpu_s"] for line in group) / len(group)
             ok = sum(line["ok"] for line in group)
             no_median = sum(line["raw"] == "none" for line in group)
-            out.append(f"{name} {value}: {ok}/{len(group)} ok, raw below median {no_median}, gold {gold}, {mean:.2f} s")
+            out.append(f"{name} {value}: {ok}/{len(group)} ok, raw below median {no_median}, {mean:.2f} s")
     out += ["", *(f"{line['seed']} {line['rng_seed']}: {line['problems'][0]}" for line in lines if not line["ok"])]
     return out
 
