@@ -26,7 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 Matrix = np.ndarray
 INPUT = Path("input")
-N_FOLDS = 4
+N_FOLDS = 3
 MOST_LEVELS = 25
 MOST_CROSSED = 6
 SIDE = 16
@@ -229,8 +229,10 @@ def crossed(columns: list[Matrix]) -> list[Matrix]:
 # --- models -------------------------------------------------------------------------------------------------------
 
 
-def class_models(data: Data, n_classes: int) -> list[Any]:
-    """Returns classifiers to choose from."""
+def class_models(data: Data, n_classes: int, *, is_one_of_many: bool = False) -> list[Any]:
+    """Returns classifiers to choose from; fewer where the same is done for every label."""
+    if is_one_of_many:
+        return [linear(data.n_single, LogisticRegression(C=c, max_iter=200)) for c in (0.01, 0.1)]
     found = [linear(data.n_single, LogisticRegression(C=c, max_iter=300)) for c in (0.003, 0.03, 0.3)]
     if data.x.shape[1] > data.n_single:
         found.append(linear(data.x.shape[1], LogisticRegression(C=0.03, max_iter=300)))
@@ -254,7 +256,7 @@ def linear(n_columns: int, model: Any) -> Any:
 def boosting() -> dict[str, Any]:
     """Returns settings for a hundred rows."""
     return {
-        "n_estimators": 60, "learning_rate": 0.08, "num_leaves": 7, "min_child_samples": 8, "colsample_bytree": 0.5,
+        "n_estimators": 50, "learning_rate": 0.1, "num_leaves": 7, "min_child_samples": 8, "colsample_bytree": 0.5,
         "subsample": 0.8, "subsample_freq": 1, "n_jobs": 1, "verbosity": -1, "random_state": 0, "deterministic": True,
     }  # fmt: skip
 
@@ -266,14 +268,16 @@ def probabilities(model: Any, features: Matrix, n_classes: int) -> Matrix:
     return np.asarray(full / full.sum(axis=1, keepdims=True))
 
 
-def predict_classes(data: Data, codes: Matrix, n_classes: int, score: Any) -> tuple[Matrix, Matrix]:
+def predict_classes(
+    data: Data, codes: Matrix, n_classes: int, score: Any, *, is_one_of_many: bool = False
+) -> tuple[Matrix, Matrix]:
     """Returns held-out probabilities of the training rows and those of fresh rows, by the best of the models."""
     x, fresh, _ = data
     if len(np.unique(codes)) < 2:
         rows = np.eye(n_classes)[int(codes[0])]
         return np.tile(rows, (len(x), 1)), np.tile(rows, (len(fresh), 1))
     everything = []
-    for model in class_models(data, n_classes):
+    for model in class_models(data, n_classes, is_one_of_many=is_one_of_many):
         held = np.zeros((len(x), n_classes))
         for fitted, out in folds(len(x)):
             if len(np.unique(codes[fitted])) < 2:
@@ -362,6 +366,19 @@ def best_threshold(metric: str, truth: Matrix, chances: Matrix) -> float:
     return max(THRESHOLDS, key=value)
 
 
+def best_weights(metric: str, codes: Matrix, chances: Matrix) -> Matrix:
+    """Returns weights of the classes: where rare ones count as much as common ones, they deserve more guesses."""
+    shares = (np.bincount(codes, minlength=chances.shape[1]) + 1) / (len(codes) + chances.shape[1])
+    if "macro" not in metric and "balanced" not in metric:
+        return np.ones_like(shares)
+
+    def value(power: float) -> float:
+        picked = (chances * shares**-power).argmax(axis=1)
+        return float(metrics.f1_score(codes, picked, average="macro", zero_division=0))
+
+    return np.asarray(shares ** -max((0.0, 0.4, 0.8), key=value))
+
+
 # --- one way of answering for each kind of prediction -------------------------------------------------------------
 
 
@@ -377,7 +394,7 @@ def answer(task: dict[str, Any], train: pd.DataFrame, data: Data, sample: pd.Dat
     if kind == "label_probabilities" or (
         kind == "class_probabilities" and known == columns and is_soft(train[columns])
     ):
-        shares = np.column_stack([one_share(train[name], data) for name in columns])
+        shares = np.column_stack([one_share(train[name], data, len(columns) > 2) for name in columns])
         filled[columns] = shares / shares.sum(axis=1, keepdims=True) if kind == "class_probabilities" else shares
         return filled
     if kind == "label_set":
@@ -393,6 +410,9 @@ def fill_labels(task: dict[str, Any], train: pd.DataFrame, data: Data, filled: p
     held, chances = predict_classes(data, codes, len(labels), class_score(metric, codes))
     if kind == "class_probabilities":
         filled[columns] = chances
+    elif kind == "probability" and "f1" in metric:
+        cut = best_threshold(metric, (codes == len(labels) - 1).astype(int), held[:, -1])
+        filled[columns[0]] = (chances[:, -1] >= cut).astype(float)
     elif kind == "probability":
         filled[columns[0]] = chances[:, -1].round(6)
     elif kind == "ranked_labels":
@@ -402,7 +422,8 @@ def fill_labels(task: dict[str, Any], train: pd.DataFrame, data: Data, filled: p
         cut = best_threshold(metric, (codes == 1).astype(int), held[:, 1])
         filled[columns[0]] = np.where(chances[:, 1] >= cut, labels[1], labels[0])
     else:
-        filled[columns[0]] = [labels[at] for at in chances.argmax(axis=1)]
+        weights = best_weights(metric, codes, held)
+        filled[columns[0]] = [labels[at] for at in (chances * weights).argmax(axis=1)]
     return filled
 
 
@@ -427,13 +448,14 @@ def is_soft(frame: pd.DataFrame) -> bool:
     return bool(((frame > 0) & (frame < 1)).any().any())
 
 
-def one_share(target: pd.Series, data: Data) -> Matrix:
+def one_share(target: pd.Series, data: Data, is_one_of_many: bool) -> Matrix:
     """Returns chances of an indicator, or values of a share, between 0 and 1."""
     y = target.to_numpy(dtype=float)
     if is_soft(target.to_frame()):
         return predict_values(data, y, value_score("rmse", y))[1].clip(0.001, 0.999)
     codes = y.astype(int)
-    return predict_classes(data, codes, 2, class_score("log_loss", codes))[1][:, 1]
+    score = class_score("log_loss", codes)
+    return predict_classes(data, codes, 2, score, is_one_of_many=is_one_of_many)[1][:, 1]
 
 
 def fill_values(metric: str, columns: list[str], train: pd.DataFrame, data: Data, filled: pd.DataFrame) -> pd.DataFrame:
@@ -446,7 +468,7 @@ def fill_values(metric: str, columns: list[str], train: pd.DataFrame, data: Data
             filled[name] = error
             continue
         y = train[name].to_numpy(dtype=float)
-        is_log = bool("log" in metric and "laplace" not in metric and y.min() >= 0)
+        is_log = bool("rmsle" in metric and y.min() >= 0)
         goal = np.log1p(y) if is_log else y
         held, predicted = predict_values(data, goal, value_score(metric, goal))
         error = float(np.abs(held - goal).mean() * 1.4)
@@ -471,7 +493,9 @@ def fill_sets(task: dict[str, Any], train: pd.DataFrame, data: Data, filled: pd.
     truth, kept, chances = [], [], []
     for label in labels:
         codes = np.array([int(label in cell) for cell in own])
-        held, predicted = predict_classes(data, codes, 2, class_score("log_loss", codes))
+        held, predicted = predict_classes(
+            data, codes, 2, class_score("log_loss", codes), is_one_of_many=len(labels) > 2
+        )
         truth.append(codes)
         kept.append(held[:, 1])
         chances.append(predicted[:, 1])

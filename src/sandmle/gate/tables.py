@@ -50,6 +50,12 @@ def _text_numbers(cells: pd.Series, kind: ColumnType | None) -> pd.Series:
     return cells.map({level: float(code) for code, level in enumerate(levels)}).where(cells != "")
 
 
+def joined_rows(frame: pd.DataFrame) -> pd.Series:
+    """Returns one text a row, equal where all cells are."""
+    columns = [frame[name].tolist() for name in frame.columns]
+    return pd.Series(["\x1f".join(cells) for cells in zip(*columns, strict=True)], index=frame.index, dtype=object)
+
+
 def target_views(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     """Returns numbers that stand for targets of any form: values, indicators of labels, lengths of longer cells.
 

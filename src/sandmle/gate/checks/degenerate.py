@@ -3,6 +3,7 @@
 import pandas as pd
 
 from sandmle.gate.base import Check, Finding, GateContext
+from sandmle.gate.tables import joined_rows
 
 MOST_OF_ONE_VALUE = 0.985
 
@@ -20,7 +21,7 @@ def run(context: GateContext) -> Finding:
 
 
 def _largest_share(frame: pd.DataFrame) -> float:
-    return float(frame.agg("\x1f".join, axis=1).value_counts(normalize=True).iloc[0]) if len(frame) else 1.0
+    return float(joined_rows(frame).value_counts(normalize=True).iloc[0]) if len(frame) else 1.0
 
 
 CHECK = Check("degenerate_labels", run)

@@ -5,6 +5,7 @@ import hashlib
 import pandas as pd
 
 from sandmle.gate.base import Check, Finding, GateContext
+from sandmle.gate.tables import joined_rows
 
 MOST_EXCESS = 0.02
 """Share of training rows found in the test beyond what equal rows within the test lead to expect."""
@@ -33,7 +34,7 @@ def _rows(context: GateContext, frame: pd.DataFrame) -> pd.Series:
     frame = frame.copy()
     for name in context.media_columns:
         frame[name] = [_digest(context, cell) for cell in frame[name]]
-    return frame.agg("\x1f".join, axis=1)
+    return joined_rows(frame)
 
 
 def _digest(context: GateContext, cell: str) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 from sandmle.gate.base import Check, Finding, GateContext
 from sandmle.grading import MetricUndefined
 
-_DRAWS = 40
+_DRAWS = 20
 _RNG_SEED = 20
 
 
