@@ -9,14 +9,14 @@ import pytest
 from sandmle.gate import STANDARD_CHECKS, run_gate
 from sandmle.gate.association import FALSE_ALARM_RATE, strongest_correlation, strongest_neighbours
 from sandmle.records import Verdict
+from sandmle.sandbox import Sandbox, open_sandbox
 from tests import bundles
-from tests.gate.plain import PlainSandbox
 
 # That the milestones of a hand-made task lie far enough apart is up to its draw, not to the check.
 DRAWN = {"thresholds", "solver_reaches_median", "oracle_wins_gold"}
 
 
-def alarms(kinds: tuple[str, ...], n_draws: int, folder: Path, sandbox: PlainSandbox | None = None) -> Counter[str]:
+def alarms(kinds: tuple[str, ...], n_draws: int, folder: Path, sandbox: Sandbox | None = None) -> Counter[str]:
     counts: Counter[str] = Counter()
     for kind in kinds:
         for rng_seed in range(n_draws):
@@ -32,9 +32,11 @@ def test_sound_tasks_raise_no_alarm(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sandbox
 def test_the_rate_of_false_alarms_is_small_for_every_check(tmp_path: Path) -> None:
     n_draws = 60
-    counts = alarms(bundles.KINDS, n_draws, tmp_path, PlainSandbox())
+    with open_sandbox() as sandbox:
+        counts = alarms(bundles.KINDS, n_draws, tmp_path, sandbox)
     rates = {check.name: counts[check.name] / (n_draws * len(bundles.KINDS)) for check in STANDARD_CHECKS}
     print("false alarms:", {name: round(rate, 4) for name, rate in rates.items() if rate})
     assert all(rate <= (0.1 if name in DRAWN else 0.01) for name, rate in rates.items()), rates

@@ -270,6 +270,16 @@ def test_a_description_with_the_wrong_direction(ask: Ask) -> None:
     assert "higher is better" in result.message
 
 
+def test_n05_shares_that_are_not_the_realised_ones(ask: Ask) -> None:
+    draft = bundles.draft("text")
+    real = 100 * float((table(draft, TRAIN)["tone"] == "calm").mean())
+    right, wrong = (f"Shares in train.csv: `calm` {share:.1f} %." for share in (real, real + 3))
+    assert ask(disclosed(draft, more=right), "description_consistent").verdict is Verdict.VALID
+    result = ask(disclosed(draft, more=wrong), "description_consistent")
+    assert result.verdict is Verdict.INVALID
+    assert "'calm'" in result.message
+
+
 def test_n17_a_label_that_the_task_does_not_name(ask: Ask) -> None:
     draft = bundles.draft("text")
     frame = table(draft, TRAIN)

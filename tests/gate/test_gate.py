@@ -1,10 +1,13 @@
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from sandmle.gate import STANDARD_CHECKS, Check, Finding, GateContext, run_gate
 from sandmle.records import Verdict
@@ -35,6 +38,39 @@ def test_two_runs_of_the_gate_write_the_same_bytes(tmp_path: Path) -> None:
         written.append((bundle.root / "provenance/gate.json").read_bytes())
     assert written[0] == written[1]
     json.loads(written[0], parse_constant=pytest.fail)
+
+
+def test_n14_threads_change_nothing(tmp_path: Path) -> None:
+    bundle = bundles.saved(bundles.draft("binary", 1), tmp_path)
+    reports = []
+    for n_threads in (1, 8):
+        with threadpool_limits(n_threads):
+            reports.append(run_gate(bundle).to_json())
+    assert reports[0] == reports[1]
+
+
+HASHED = """
+import sys
+from pathlib import Path
+from sandmle.gate import run_gate
+from sandmle.tasks import load_bundle
+print(run_gate(load_bundle(Path(sys.argv[1]))).to_json())
+"""
+
+
+def test_n08_the_report_does_not_depend_on_pythonhashseed(tmp_path: Path) -> None:
+    bundle = bundles.saved(bundles.draft("text", 1), tmp_path)
+    reports = {
+        subprocess.run(
+            [sys.executable, "-c", HASHED, str(bundle.root)],
+            env={"PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("0", "1", "2")
+    }
+    assert reports == {run_gate(bundle).to_json() + "\n"}
 
 
 def test_the_gate_report_is_found_again_and_belongs_to_the_task(tmp_path: Path) -> None:

@@ -3,11 +3,16 @@
 import re
 from collections.abc import Sequence
 
+import pandas as pd
+
 from sandmle.gate.base import Check, Finding, GateContext, words_of
 from sandmle.grading import get_metric
 from sandmle.records import Direction, PredictionKind
 
 _MOST_LABELS_SPELT_OUT = 12
+_SHARE = re.compile(r"`([^`\n]+)`:? \(?(\d+(?:\.\d+)?) ?%")
+_SHARE_TOLERANCE = 0.6
+"""Percentage points: a share may be rounded to whole ones."""
 _DIRECTION_WORDS = {
     Direction.MAXIMIZE: (
         "higher is better",
@@ -34,7 +39,25 @@ def run(context: GateContext) -> Finding:
     said = [phrase for phrase in _DIRECTION_WORDS[wrong] if phrase in text.lower()]
     if said:
         problems.append(f"description.md says {said[0]!r}, but the metric is to {context.spec.direction.value}")
+    problems += _wrong_shares(context, text)
     return Finding(not problems, problems[0] if problems else "", float(len(problems)), 0.0)
+
+
+def _wrong_shares(context: GateContext, text: str) -> list[str]:
+    """Finds shares of labels, written as "`label` 12.5 %", that are not those of the training rows (case N05)."""
+    target, train = context.spec.target, context.train
+    name = target.columns[0]
+    problems = []
+    for label, written in _SHARE.findall(text):
+        if label in target.columns and len(target.columns) > 1 and label in train:
+            real = float(pd.to_numeric(train[label], errors="coerce").mean())
+        elif label in target.labels and name in train:
+            real = float(train[name].str.split().map(lambda found, label=label: label in found).mean())
+        else:
+            continue
+        if abs(100 * real - float(written)) > _SHARE_TOLERANCE:
+            problems.append(f"description.md gives {label!r} {written} % of the training rows, it has {real:.1%}")
+    return problems
 
 
 def _missing(context: GateContext, text: str) -> list[str]:
