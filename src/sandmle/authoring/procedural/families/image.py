@@ -77,7 +77,7 @@ class Tint(_Image):
 
 
 class Patch(_Image):
-    """Brightness of a patch at one place of the picture."""
+    """Brightness of one quarter of the picture."""
 
     name = "patch"
     graded = True
@@ -86,17 +86,18 @@ class Patch(_Image):
     @override
     def draw(self, rng: np.random.Generator, context: Context) -> Insight:
         height, width, _ = context.image_shape
-        top, left = int(rng.integers(1, height // 2)), int(rng.integers(1, width // 2))
-        words = f"The brightness of the patch of 6 by 6 pixels below row {top} and right of column {left} counts."
-        return Insight(self.name, (), words, {"shape": context.image_shape, "top": top, "left": left})
+        lower, right = (int(side) for side in rng.integers(2, size=2))
+        words = f"The brightness of the {'lower' if lower else 'upper'} {'right' if right else 'left'} quarter counts."
+        params = {"shape": context.image_shape, "top": lower * height // 2, "left": right * width // 2}
+        return Insight(self.name, (), words, params)
 
     @override
     def sample(self, insight: Insight, rng: np.random.Generator, rows: Rows) -> Sample:
         shape, top, left = (insight.params[key] for key in ("shape", "top", "left"))
         tone = rng.normal(size=rows.n)
         opacity = np.zeros((rows.n, *shape[:2]), dtype=np.float32)
-        opacity[:, top : top + 6, left : left + 6] = 0.6
-        grey = np.clip(0.45 + 0.2 * tone, 0, 1)[:, None].astype(np.float32)
+        opacity[:, top : top + shape[0] // 2, left : left + shape[1] // 2] = 0.6
+        grey = np.clip(0.45 + 0.22 * tone, 0, 1)[:, None].astype(np.float32)
         return self._sample([(opacity, np.repeat(grey, 3, axis=1))], tone)
 
 
