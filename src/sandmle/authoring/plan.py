@@ -1,7 +1,6 @@
 """What the four roles hand to one another: the same words for the procedural author and for the LLM author."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
@@ -81,22 +80,22 @@ class TaskPlan(Record):
 
 
 @dataclass(frozen=True)
-class DataFiles:
-    """The ML Developer's data: what goes into the bundle, and what is known of it.
+class Facts:
+    """What the writer knows of the data: nothing that an agent could not count itself.
 
     Attributes:
-        files: Contents by path in the bundle: train, test, answers, oracle and media.
-        columns: Columns of train.csv and test.csv but for the target's.
-        answer_columns: Columns of answers.csv beside id, predictions and leaderboard.
-        rule: The hidden rule in words and formula, as Markdown.
-        facts: Realised figures for the description: label shares, range of the target and the like.
+        columns: Public columns.
+        label_shares: Realised shares of the labels in the training rows, by label.
+        sample_head: First lines of the sample submission.
+        value_range: Smallest and largest training value of each numeric target column.
+        image_size: Height, width and channels; None if there are no pictures.
     """
 
-    files: Mapping[str, bytes]
     columns: tuple[ColumnSpec, ...]
-    answer_columns: tuple[str, ...]
-    rule: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    label_shares: dict[str, float]
+    sample_head: str
+    value_range: dict[str, tuple[float, float]]
+    image_size: tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import yaml
 from threadpoolctl import threadpool_limits
 
-from sandmle.authoring.plan import TaskPlan
+from sandmle.authoring.plan import Facts, TaskPlan
 from sandmle.authoring.procedural.dataset import TRAIN, Dataset
 from sandmle.authoring.procedural.developer import develop
 from sandmle.authoring.procedural.ladder import best_constant_option
@@ -22,7 +22,7 @@ from sandmle.authoring.procedural.publish import (
     sample_submission,
 )
 from sandmle.authoring.procedural.strategist import DIFFICULTIES, Difficulty, make_plan
-from sandmle.authoring.procedural.writer import Facts, describe
+from sandmle.authoring.procedural.writer import describe
 from sandmle.authoring.randomness import rng_for
 from sandmle.errors import AuthoringError, unknown_name
 from sandmle.grading import MetricUndefined

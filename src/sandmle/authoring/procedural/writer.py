@@ -1,35 +1,14 @@
 """The Technical Writer: the description that the agent reads. The hidden rule is not among its inputs."""
 
-from dataclasses import dataclass
-
 import jinja2
 import numpy as np
 
-from sandmle.authoring.plan import TaskPlan
+from sandmle.authoring.plan import Facts, TaskPlan
 from sandmle.authoring.procedural.publish import metric_params
 from sandmle.authoring.procedural.words import vocabulary_of
 from sandmle.authoring.randomness import rng_for
 from sandmle.grading import get_metric
 from sandmle.records import ColumnSpec, Direction, PredictionKind, TaskLimits
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the writer knows of the data: nothing that an agent could not count itself.
-
-    Attributes:
-        columns: Public columns.
-        label_shares: Realised shares of the labels in the training rows, by label.
-        sample_head: First lines of the sample submission.
-        value_range: Smallest and largest training value of each numeric target column.
-        image_size: Height, width and channels; None if there are no pictures.
-    """
-
-    columns: tuple[ColumnSpec, ...]
-    label_shares: dict[str, float]
-    sample_head: str
-    value_range: dict[str, tuple[float, float]]
-    image_size: tuple[int, int, int] | None
 
 
 def describe(plan: TaskPlan, facts: Facts, limits: TaskLimits) -> str:
