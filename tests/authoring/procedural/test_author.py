@@ -245,3 +245,31 @@ def test_all_sixty_seeds_give_certifiable_tasks() -> None:
         if threshold_problems(draft.spec.thresholds, ladder, draft.spec.direction):
             lost.append(seed)
     assert len(lost) <= 4
+
+
+def test_description_names_metric_files_and_limits(drafts: dict[str, BundleDraft]) -> None:
+    for draft in drafts.values():
+        spec, text = draft.spec, draft.files["description.md"].decode()
+        better = "higher" if spec.direction.value == "maximize" else "lower"
+        assert f"\nMetric: {spec.metric} ({better} is better)\n" in text
+        for column in spec.columns:
+            assert f"`{column.name}`" in text or column.name.startswith("t_")
+        head = "\n".join(draft.files["public/sample_submission.csv"].decode().splitlines()[:3])
+        assert head in text
+        for words in ("./input/train.csv", "./submission.csv", "90 seconds", str(spec.n_train)):
+            assert words in text
+
+
+@pytest.mark.parametrize("difficulty", ["easy", "hard"])
+def test_other_difficulties_give_certifiable_tasks(difficulty) -> None:
+    author = ProceduralAuthor(difficulty=difficulty)
+    draft = author.propose(load_seed("spaceship-titanic"), 2)
+    ladder = Ladder.model_validate_json(draft.files["provenance/ladder.json"])
+    assert threshold_problems(draft.spec.thresholds, ladder, draft.spec.direction) == []
+
+
+def test_paper_preset_gives_monotone_thresholds() -> None:
+    draft = ProceduralAuthor(preset="paper").propose(load_seed("spaceship-titanic"), 2)
+    assert draft.spec.thresholds.preset == "paper"
+    scores = draft.spec.thresholds.scores()
+    assert list(scores) == sorted(set(scores))

@@ -64,7 +64,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
     hard_to_rank = any(part in dna.metric for part in _TWO_CLASS_METRICS) and len(shares) <= 2
     return TaskPlan(
         task_id=f"{vocabulary.domain.split('_')[0]}-{entity.word}-{tag}",
-        title=f"{target.columns[0] if len(target.columns) == 1 else words} of {entity.many}".replace("_", " "),
+        title=f"{entity.many}: {words.removeprefix('the ').removeprefix('whether ')}",
         seed_id=seed.id,
         rng_seed=rng_seed,
         domain=vocabulary.domain,

@@ -49,13 +49,13 @@ def _pick(options, rng: np.random.Generator):  # type: ignore[no-untyped-def]
 
 
 _FORMS: dict[PredictionKind, str] = {
-    PredictionKind.LABEL: "one label of the label set",
-    PredictionKind.PROBABILITY: "the probability of the positive label, a number from 0 to 1",
-    PredictionKind.CLASS_PROBABILITIES: "one probability a label; each row sums to 1",
-    PredictionKind.LABEL_PROBABILITIES: "one probability a label, each on its own, from 0 to 1",
-    PredictionKind.VALUES: "finite numbers",
-    PredictionKind.LABEL_SET: "any number of labels in one cell, separated by spaces; the cell may be empty",
-    PredictionKind.RANKED_LABELS: "labels in one cell, separated by spaces, the most likely first",
+    PredictionKind.LABEL: "A prediction is one label of the label set.",
+    PredictionKind.PROBABILITY: "A prediction is the probability of the positive label, a number from 0 to 1.",
+    PredictionKind.CLASS_PROBABILITIES: "Each column holds the probability of one label; each row sums to 1.",
+    PredictionKind.LABEL_PROBABILITIES: "Each column holds the probability of one label, from 0 to 1, on its own.",
+    PredictionKind.VALUES: "Predictions are finite numbers.",
+    PredictionKind.LABEL_SET: "A prediction is any number of labels in one cell, separated by spaces, or an empty cell.",
+    PredictionKind.RANKED_LABELS: "A prediction is labels in one cell, separated by spaces, the most likely first.",
 }
 
 
