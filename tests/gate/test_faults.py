@@ -198,6 +198,13 @@ def test_n01_secrets_in_the_description(ask: Ask, sentence: str) -> None:
     assert ask(disclosed(bundles.draft("binary"), more=sentence), "disclosure").verdict is Verdict.INVALID
 
 
+def test_n01_a_round_number_that_happens_to_be_a_milestone_is_no_secret(ask: Ask) -> None:
+    draft = bundles.draft("regression")
+    bronze = draft.spec.thresholds.bronze.replace(score=10.0)
+    draft = with_spec(draft, thresholds=draft.spec.thresholds.replace(bronze=bronze))
+    assert ask(disclosed(draft, more="Values reach from 10.0 to 99.0."), "disclosure").verdict is Verdict.VALID
+
+
 def test_n01_the_answers_written_into_a_text(ask: Ask) -> None:
     draft = bundles.draft("binary")
     cells = [str(cell) for cell in table(draft, ANSWERS)["failed"]]

@@ -96,13 +96,13 @@ def _answer_runs(context: GateContext) -> list[str]:
 
 
 def _milestones(context: GateContext) -> list[str]:
-    """Finds a milestone's score in the description, written with three digits or more."""
+    """Finds a milestone's score in the description, written with three significant digits or more."""
     spec = context.spec
     counts = {float(spec.n_train), float(spec.n_public), float(spec.n_private), float(spec.n_public + spec.n_private)}
     problems = []
     for written in re.findall(r"(?<![\w.])-?\d+\.\d+(?![\w.]*\d)", context.bundle.description()):
         value, decimals = float(written), len(written.partition(".")[2])
-        if value in counts or len(written.replace(".", "").lstrip("-0")) < _FEWEST_DIGITS:
+        if value in counts or len(written.replace(".", "").lstrip("-").strip("0")) < _FEWEST_DIGITS:
             continue
         for name in ("median", "bronze", "silver", "gold"):
             if round(getattr(spec.thresholds, name).score, decimals) == value:
