@@ -144,7 +144,7 @@ class ForkserverSandbox(LocalBackend):
             "preload": list(self._preload),
             "user_namespace": os.geteuid() != 0,
         }
-        command = inner_command(view.python, "zygote", [str(far.fileno()), json.dumps(setup)])
+        command = inner_command(view.python, "keeper", [str(far.fileno()), json.dumps(setup)])
         self._server = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
