@@ -27,7 +27,7 @@ def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
     Returns:
         The settings for ``become``.
     """
-    with open(settings_fd, encoding="utf-8") as file: 
+    with open(settings_fd, encoding="utf-8") as file:
         settings: dict[str, Any] = json.load(file)
     # From outside, since the view shows no control groups and may have no writable /proc.
     join_cgroups(settings["cgroups"])
@@ -60,7 +60,7 @@ def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoRetur
         _drop_rights(settings)
         landlock.restrict(_READABLE, _WRITABLE)
         seccomp.install(seccomp.build())
-        with open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", "rb") as file: 
+        with open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", "rb") as file:  # noqa: PTH123
             code = file.read()
         rng_seed = settings["rng_seed"]
         # Exactly this: what the server's libraries or bubblewrap have added is not there.
@@ -106,7 +106,7 @@ def _nest_user_namespace() -> None:
     """Appears as nobody in a namespace of its own: process 1 belongs to another one and is out of reach."""
     kernel.unshare(kernel.CLONE_NEWUSER)
     for path, text in (("setgroups", "deny"), ("uid_map", "65534 0 1"), ("gid_map", "65534 0 1")):
-        with open(f"/proc/self/{path}", "w") as file: 
+        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
             file.write(text)
 
 
@@ -134,7 +134,7 @@ def _set_limits(settings: dict[str, Any]) -> None:
 def offer_to_memory_killer() -> None:
     """Makes the kernel choose this execution, and in it the bigger process, when memory runs out."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as file: 
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
             file.write("1000")
     except OSError as error:
         if error.errno not in (1, 13, 30):  # a read-only /proc, as under bubblewrap
@@ -144,5 +144,5 @@ def offer_to_memory_killer() -> None:
 def join_cgroups(paths: list[str]) -> None:
     """Moves this process into control groups, named by the files that take its number."""
     for path in paths:
-        with open(path, "w") as file: 
+        with open(path, "w") as file:  # noqa: PTH123
             file.write("0")
