@@ -52,6 +52,7 @@ def _start_zygote(preload: list[str], unwanted: list[int]) -> tuple[socket.socke
 
 def _serve(server: socket.socket, parent: int, requests: socket.socket, root: str, *, user_namespace: bool) -> None:
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them; their ends are seen from outside
     while True:
         # The warm server never speaks again; its socket only becomes readable when it dies.
         watched: list[socket.socket | int] = [server, requests, parent]
