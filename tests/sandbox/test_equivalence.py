@@ -29,7 +29,7 @@ _CODES = {
     "environment": "import os\nprint(sorted(os.environ.items()))",
     "limits": "import resource as r\n"
     "print([r.getrlimit(getattr(r, name)) for name in sorted(dir(r)) if name.startswith('RLIMIT')])",
-    "identity": "import os\nprint(os.getcwd(), os.getppid(), sorted(os.listdir('/')), os.uname().nodename == '')",
+    "identity": "import os\nprint(os.getcwd(), sorted(os.listdir('/')), os.uname().nodename == '')",
     "unfinished": "import sys\nsys.stdout.write('no end')",
     "thread": "import threading\nt = threading.Thread(target=lambda: 1 / 0)\nt.start(); t.join()",
     "killed": "import os\nos.abort()",

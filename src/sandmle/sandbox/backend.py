@@ -14,7 +14,7 @@ from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment
 from sandmle.sandbox.collect import collect, copy_back
 from sandmle.sandbox.slots import Slots
-from sandmle.sandbox.supervise import Channels, Watch
+from sandmle.sandbox.supervise import Channels, NeverStartedError, Watch
 from sandmle.sandbox.view import View
 
 _MB = 1 << 20
@@ -97,7 +97,12 @@ class LocalBackend(ABC):
         with self._slots.turn() as slot:
             self._need_started()  # it may have been closed meanwhile
             try:
-                return self._run(request, slot)
+                try:
+                    return self._run(request, slot)
+                except NeverStartedError:
+                    # The server died under its hands; the next one is made anew.
+                    self._distrust()
+                    return self._run(request, slot)
             except OSError as error:
                 raise SandboxError(f"the {self.name} sandbox failed: {error}") from error
             finally:

@@ -144,7 +144,7 @@ class ForkserverSandbox(LocalBackend):
             "preload": list(self._preload),
             "user_namespace": os.geteuid() != 0,
         }
-        command = inner_command(view.python, "zygote", [str(far.fileno()), json.dumps(setup)])
+        command = inner_command(view.python, "keeper", [str(far.fileno()), json.dumps(setup)])
         self._server = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -169,15 +169,24 @@ class ForkserverSandbox(LocalBackend):
 
     def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:
         with self._lock:
-            if self._server is None or self._server.poll() is not None or self._socket is None:
+            if self._server is None or self._server.poll() is not None or not self._hand_over(channels):
                 # Once anew: a dead server is the sandbox's failure, not the code's.
                 self._stop_server()
                 self._start_server()
-            if self._socket is None:
-                raise SandboxError("the forkserver is closed")
-            socket.send_fds(self._socket, [b"x"], channels.far_fds())
+                if not self._hand_over(channels):
+                    raise SandboxError("the forkserver died as soon as it had started")
         channels.close_far()
         channels.send_request(message)
+
+    def _hand_over(self, channels: Channels) -> bool:
+        """Gives the far ends to the server; false when there is none any more."""
+        if self._socket is None:
+            return False
+        try:
+            socket.send_fds(self._socket, [b"x"], channels.far_fds())
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
 
     def _after(self, channels: Channels) -> None:
         """Leaves nothing to remove: the view dies with its namespace."""

@@ -31,6 +31,10 @@ _KILLED = (ExecStatus.TIMEOUT, ExecStatus.OOM, ExecStatus.OUTPUT_LIMIT)
 _LENGTH_BYTES = 8
 
 
+class NeverStartedError(SandboxError):
+    """Process 1 died before the code's first line: nothing has happened yet, so it may be tried anew."""
+
+
 @dataclass
 class Channels:
     """The supervisor's and the execution's ends of everything between them."""
@@ -243,8 +247,9 @@ class Watch:
         for status, detail in self._passed_limits(self.group.read()):
             self.killed_for, self.kill_detail = status, detail
             return
-        when = "before the code started" if self.started_s is None else "while the code was running"
-        raise SandboxError(f"the sandbox's process 1 died {when}")
+        if self.started_s is None:
+            raise NeverStartedError("the sandbox's process 1 died before the code started")
+        raise SandboxError("the sandbox's process 1 died while the code was running")
 
     def _stop(self, status: ExecStatus, detail: str) -> None:
         # An execution that has already told its exit status ended in time: it is only being taken down.

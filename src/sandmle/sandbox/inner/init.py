@@ -1,4 +1,4 @@
-"""Process 1 of one execution: completes the view, gives up all rights, forks the code, waits, reports, and ends it all.
+"""Process 1 of one execution: completes the view, has the code's process made in it, waits, reports, and ends it all.
 
 When this process ends, the kernel kills everything in its process namespace. It speaks JSON lines over one socket,
 which the code never inherits: ``ready`` (with descriptors of itself and of the workspace), ``start``, ``exit``; or
@@ -7,9 +7,9 @@ which the code never inherits: ``ready`` (with descriptors of itself and of the 
 
 import array
 import json
-import math
 import os
 import resource
+import select
 import signal
 import socket
 import sys
@@ -17,17 +17,24 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from sandmle.sandbox.inner import jail, kernel, landlock, runner, seccomp
+from sandmle.sandbox.inner import confine, jail, kernel
 
 _LENGTH_BYTES = 8
 _GRACE_S = 0.25
 """The supervisor kills at the deadline; this process does so itself a little later, should the supervisor be slow."""
-_SPARE_PROCESSES = 16
-_READABLE = ("/",)
-_WRITABLE = (jail.WORKSPACE, "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full")
+NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
+"""What the code's process joins, the process namespace first."""
 
 
-def serve(control: socket.socket, out: int, err: int, root: str | None, *, user_namespace: bool) -> NoReturn:
+def serve(
+    control: socket.socket,
+    out: int,
+    err: int,
+    root: str | None,
+    *,
+    user_namespace: bool,
+    zygote: socket.socket | None = None,
+) -> NoReturn:
     """Carries out one request and ends this process.
 
     Args:
@@ -36,40 +43,27 @@ def serve(control: socket.socket, out: int, err: int, root: str | None, *, user_
         err: Where the code's stderr goes.
         root: The view's template, to be completed and entered; None when this process already stands in the view.
         user_namespace: The rights come from a user namespace rather than from being root.
+        zygote: Makes the code's process; None to fork it from this one.
     """
     try:
         request = _receive(control)
-        _join_cgroups(request["cgroups"])
-        _offer_to_memory_killer()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        fds = [os.pidfd_open(os.getpid()), *_prepare_view(root, request, user_namespace=user_namespace)]
+        request["user_namespace"] = user_namespace
+        confine.join_cgroups(request["cgroups"])
+        confine.offer_to_memory_killer()
+        namespaces: list[int] = []
+        spaces = _prepare_view(root, request, namespaces)
+        fds = [os.pidfd_open(os.getpid()), *spaces]
         _send(control, {"event": "ready"}, fds)
         for fd in fds:
             os.close(fd)
         # Before the code exists: it must never see this process's memory or descriptors.
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-        started, reading = os.pipe2(os.O_CLOEXEC)[::-1]
-        child = os.fork()
-        if child == 0:
-            _become_code(request, out, err, started, user_namespace=user_namespace)
-        os.close(started)
-        os.close(out)
-        os.close(err)
-        note = os.read(reading, 65536)
-        if note != b"+":
-            raise RuntimeError(f"cannot confine the code: {note.decode(errors='replace') or 'it died first'}")
-        _send(control, {"event": "start"})
-        status = _wait(child, request["wall_s"] + _GRACE_S)
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        _send(
-            control,
-            {
-                "event": "exit",
-                "status": status,
-                "cpu_s": usage.ru_utime + usage.ru_stime,
-                "max_rss_kb": usage.ru_maxrss,
-            },
+        end = (
+            _run_own(request, control, out, err)
+            if zygote is None
+            else _run_by(zygote, request, control, out, err, namespaces)
         )
+        _send(control, {"event": "exit", **end})
     except jail.Refused as error:
         _send(control, {"event": "refused", "message": str(error)})
     except BaseException:
@@ -77,7 +71,60 @@ def serve(control: socket.socket, out: int, err: int, root: str | None, *, user_
     os._exit(0)
 
 
-def _prepare_view(root: str | None, request: dict[str, Any], *, user_namespace: bool) -> list[int]:
+def _run_own(request: dict[str, Any], control: socket.socket, out: int, err: int) -> dict[str, Any]:
+    """Forks the code from this process and waits for its end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    reading, notify = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        confine.become(request, out, err, notify)
+    for fd in (notify, out, err):
+        os.close(fd)
+    _tell_start(control, reading)
+    status = _wait(child, request["wall_s"] + _GRACE_S)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"status": status, "cpu_s": usage.ru_utime + usage.ru_stime}
+
+
+def _run_by(
+    zygote: socket.socket, request: dict[str, Any], control: socket.socket, out: int, err: int, namespaces: list[int]
+) -> dict[str, Any]:
+    """Has the code forked from the warm server into this process's namespaces, and waits for its end.
+
+    The server gets descriptors only; what is in them is read by its fork, never by itself.
+    """
+    # Orphans of the code end up with this process: the kernel buries them.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    settings, settings_end = os.pipe2(os.O_CLOEXEC)
+    reading, notify = os.pipe2(os.O_CLOEXEC)
+    ending, status_end = os.pipe2(os.O_CLOEXEC)
+    os.write(settings_end, json.dumps({key: value for key, value in request.items() if key != "code"}).encode())
+    os.close(settings_end)
+    socket.send_fds(zygote, [b"x"], [*namespaces, settings, out, err, notify, status_end])
+    for fd in (*namespaces, settings, out, err, notify, status_end):
+        os.close(fd)
+    zygote.close()
+    _tell_start(control, reading)
+    if not select.select([ending], [], [], request["wall_s"] + _GRACE_S)[0]:
+        return {"status": None}
+    end = os.read(ending, 4096)
+    if not end:
+        raise RuntimeError("the warm server died")
+    return dict(json.loads(end))
+
+
+def _tell_start(control: socket.socket, reading: int) -> None:
+    note = os.read(reading, 65536)
+    os.close(reading)
+    if note != confine.CONFINED:
+        raise RuntimeError(f"cannot confine the code: {note.decode(errors='replace') or 'it died first'}")
+    _send(control, {"event": "start"})
+
+
+def _prepare_view(root: str | None, request: dict[str, Any], namespaces: list[int]) -> list[int]:
+    """Completes and enters the view; opens this process's namespaces and returns the places that code may fill."""
+    user_namespace = request["user_namespace"]
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     kernel.new_session_keyring()
@@ -94,6 +141,7 @@ def _prepare_view(root: str | None, request: dict[str, Any], *, user_namespace: 
     kernel.unshare(
         kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
     )
+    namespaces += [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
     # A nested user namespace is set up through /proc; the code itself may not write there by its Landlock rules.
     jail.complete(root, request, owner, proc_writable=user_namespace)
     _write_script(root + jail.WORKSPACE, request, owner)
@@ -107,105 +155,6 @@ def _write_script(folder: str, request: dict[str, Any], owner: tuple[int, int]) 
     with open(path, "wb") as file:  # noqa: PTH123
         file.write(request["code"].encode("utf-8", "surrogatepass"))
     os.chown(path, *owner)
-
-
-def _become_code(request: dict[str, Any], out: int, err: int, started: int, *, user_namespace: bool) -> NoReturn:
-    try:
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
-        os.setsid()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-        null = os.open("/dev/null", os.O_RDONLY)
-        for fd, target in ((null, 0), (out, 1), (err, 2)):
-            os.dup2(fd, target, inheritable=True)
-        notify = os.dup2(started, 3, inheritable=False)
-        os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        _drop_rights(request, user_namespace=user_namespace)
-        landlock.restrict(_READABLE, _WRITABLE)
-        seccomp.install(seccomp.build())
-        code = request["code"].encode("utf-8", "surrogatepass")
-        rng_seed = request["rng_seed"]
-        # Exactly this: what the server's libraries or bubblewrap have added is not there.
-        os.environ.clear()
-        os.environ.update(request["environment"])
-        runner.load_numpy()
-        request.clear()
-        os.write(notify, b"+")
-        os.close(notify)
-    except BaseException:
-        os.write(3, traceback.format_exc(limit=-3).encode())
-        os._exit(70)
-    try:
-        runner.run_script(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed)
-    finally:
-        # Only when the runner itself breaks; nothing of this process may go on as if it were process 1.
-        os.write(2, traceback.format_exc().encode())
-        os._exit(70)
-
-
-def _drop_rights(request: dict[str, Any], *, user_namespace: bool) -> None:
-    _set_limits(request)
-    if user_namespace:
-        _nest_user_namespace()
-        kernel.drop_bounding_set()
-    else:
-        kernel.drop_bounding_set()
-        os.setgroups([])
-        os.setresgid(request["uid"], request["uid"], request["uid"])
-        os.setresuid(request["uid"], request["uid"], request["uid"])
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    kernel.drop_capabilities()
-    # Last, since processes of one user in one namespace are counted together.
-    # Where the control group counts too, it is to say no first, since it keeps count of its refusals.
-    processes = request["processes"] + (0 if request["uncounted"] else _SPARE_PROCESSES)
-    resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
-    # Changing ids cleared both: the code may see its own /proc, and must not outlive process 1.
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _nest_user_namespace() -> None:
-    """Appears as nobody in a namespace of its own: process 1 belongs to another one and is out of reach."""
-    kernel.unshare(kernel.CLONE_NEWUSER)
-    for path, text in (("setgroups", "deny"), ("uid_map", "65534 0 1"), ("gid_map", "65534 0 1")):
-        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
-            file.write(text)
-
-
-def _set_limits(request: dict[str, Any]) -> None:
-    mb = 1 << 20
-    # The control group's clock is the exact one; without it this is the only one.
-    cpu_s = math.ceil(request["cpu_s"]) + (0 if request["uncounted"] else 2)
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_CPU: cpu_s,
-        resource.RLIMIT_FSIZE: request["file_mb"] * mb,
-        resource.RLIMIT_NOFILE: 1024,
-        resource.RLIMIT_MEMLOCK: 0,
-        resource.RLIMIT_MSGQUEUE: 0,
-        resource.RLIMIT_SIGPENDING: 256,
-    }
-    if request["uncounted"]:
-        limits[resource.RLIMIT_DATA] = request["memory_mb"] * mb
-    for kind, value in limits.items():
-        hard = resource.getrlimit(kind)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (value, value))
-
-
-def _offer_to_memory_killer() -> None:
-    """Makes the kernel choose this execution, and in it the bigger process, when memory runs out."""
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
-            file.write("1000")
-    except OSError as error:
-        if error.errno not in (1, 13, 30):  # a read-only /proc, as under bubblewrap
-            raise
-
-
-def _join_cgroups(paths: list[str]) -> None:
-    for path in paths:
-        with open(path, "w") as file:  # noqa: PTH123
-            file.write("0")
 
 
 def _wait(child: int, seconds: float) -> int | None:

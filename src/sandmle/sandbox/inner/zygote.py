@@ -1,7 +1,7 @@
-"""The server that is forked: it imports the ML libraries once and does nothing else.
+"""The warm server: it has imported the ML libraries and is forked for every execution, straight into its namespaces.
 
-It never reads a request: those go straight to the forked process 1 (``init``). So neither its memory nor its
-descriptors hold anything of any episode. It has one thread, or it refuses to serve.
+It never reads a request: it passes descriptors on to its fork. So neither its memory nor its descriptors hold anything
+of any episode. It has one thread, or it refuses to serve.
 """
 
 import gc
@@ -11,90 +11,92 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
 
-from sandmle.sandbox.inner import init, jail, kernel, seccomp
+from sandmle.sandbox.inner import confine, kernel, seccomp
+from sandmle.sandbox.inner.init import NAMESPACES
 
-_FDS = 3
+_OTHERS = ("settings", "out", "err", "notify", "status")
+_FDS = len(NAMESPACES) + len(_OTHERS)
 
 
-def main() -> None:
-    """Serves on the socket named on the command line until its other end is closed."""
-    server = socket.socket(fileno=int(sys.argv[1]))
-    setup = json.loads(sys.argv[2])
-    # Not PR_SET_PDEATHSIG: it fires when the *thread* that started us ends. This one fires with the process.
-    parent = os.pidfd_open(os.getppid())
-    try:
-        if setup["user_namespace"]:
-            _enter_user_namespace()
-        kernel.unshare(kernel.CLONE_NEWNS)
-        jail.build_template(setup["root"], setup["view"])
-        answer = _preload(setup["preload"])
-        seccomp.build()  # here, so that every fork has it
-        threads = _thread_count()
-        if threads != 1:
-            raise RuntimeError(f"the libraries left {threads} threads running, so the server cannot be forked safely")
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    except Exception as error:
-        server.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
-        return
+def serve(requests: socket.socket, preload: list[str]) -> NoReturn:
+    """Imports the libraries, says so, and forks until nobody is left to ask.
+
+    Args:
+        requests: Every message is one execution: descriptors of its namespaces and pipes.
+        preload: Modules to import; those that are not installed are skipped.
+    """
+    answer = _preload(preload)
+    seccomp.build()  # here, so that every fork has it
+    threads = _thread_count()
+    if threads != 1:
+        reason = f"the libraries left {threads} threads running, so the server cannot be forked safely"
+        requests.sendall(json.dumps({"failed": reason}).encode())
+        os._exit(1)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     gc.collect()
     gc.freeze()
-    server.sendall(json.dumps(answer).encode())
-    root, user_namespace = setup["root"], setup["user_namespace"]
-    del setup, answer
-    _serve(server, parent, root, user_namespace=user_namespace)
-
-
-def _serve(server: socket.socket, parent: int, root: str, *, user_namespace: bool) -> None:
+    requests.sendall(json.dumps(answer).encode())
+    del answer
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    wake_reader, wake_writer = socket.socketpair()
-    wake_writer.setblocking(False)
-    wake_reader.setblocking(False)
+    wake, wake_writer = socket.socketpair()
+    for end in (wake, wake_writer):
+        end.setblocking(False)
     signal.set_wakeup_fd(wake_writer.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    running: dict[int, int] = {}
     while True:
-        watched: list[socket.socket | int] = [server, wake_reader, parent]
-        readable = select.select(watched, [], [])[0]
-        if parent in readable:
-            return
-        if wake_reader in readable:
-            wake_reader.recv(4096)
-            _reap()
-        if server not in readable:
-            continue
-        data, fds, _, _ = socket.recv_fds(server, 1, _FDS)
-        if not data:
-            return
-        kernel.unshare(kernel.CLONE_NEWPID)
+        readable = select.select([requests, wake], [], [])[0]
+        if wake in readable:
+            wake.recv(4096)
+            _report_ends(running)
+        if requests in readable:
+            data, fds, _, _ = socket.recv_fds(requests, 16, _FDS)
+            if not data:
+                os._exit(0)
+            _fork(fds, running)
+            kernel.setns(own_pids, kernel.CLONE_NEWPID)
+
+
+def _fork(fds: list[int], running: dict[int, int]) -> None:
+    namespaces, (settings, out, err, notify, status) = fds[: len(NAMESPACES)], fds[len(NAMESPACES) :]
+    try:
+        kernel.setns(namespaces[0], kernel.CLONE_NEWPID)
         child = os.fork()
-        if child == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for unused in (server, wake_reader, wake_writer):
-                unused.close()
-            os.close(own_pids)
-            os.close(parent)
-            init.serve(socket.socket(fileno=fds[0]), fds[1], fds[2], root, user_namespace=user_namespace)
-        for fd in fds:
+    except OSError:
+        # Its process 1 is gone, or there is no memory: closing the pipes tells whoever is left.
+        child = -1
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        confine.become(confine.join(namespaces[1:], settings), out, err, notify)
+    for fd in (*namespaces, settings, out, err, notify):
+        os.close(fd)
+    if child > 0:
+        running[child] = status
+    else:
+        os.close(status)
+
+
+def _report_ends(running: dict[int, int]) -> None:
+    """Tells each process 1 how its code ended. Until this is done, that process 1 cannot end either."""
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        fd = running.pop(pid)
+        end = {"status": status, "cpu_s": usage.ru_utime + usage.ru_stime}
+        try:
+            os.write(fd, json.dumps(end).encode())
+        except BrokenPipeError:
+            pass  # process 1 was killed: that is how the code ended
+        finally:
             os.close(fd)
-        kernel.setns(own_pids, kernel.CLONE_NEWPID)
-
-
-def _enter_user_namespace() -> None:
-    """Becomes root of a new user namespace, and process 1 of a process namespace that belongs to it."""
-    uid, gid = os.getuid(), os.getgid()
-    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID)
-    for path, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
-            file.write(text)
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        os._exit(0)
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _preload(names: list[str]) -> dict[str, Any]:
@@ -115,13 +117,3 @@ def _thread_count() -> int:
             if line.startswith("Threads:"):
                 return int(line.split()[1])
     return 0
-
-
-def _reap() -> None:
-    while True:
-        try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return

@@ -1,0 +1,148 @@
+"""The last steps of the process that will be the code: it gives up all rights, then runs the script."""
+
+import json
+import math
+import os
+import resource
+import signal
+import traceback
+from typing import Any, NoReturn
+
+from sandmle.sandbox.inner import jail, kernel, landlock, runner, seccomp
+
+CONFINED = b"+"
+"""What is written to the notify pipe when nothing is left to give up; anything else there is an error text."""
+_SPARE_PROCESSES = 16
+_READABLE = ("/",)
+_WRITABLE = (jail.WORKSPACE, "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full")
+
+
+def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
+    """Moves this process to where its process 1 lives.
+
+    Args:
+        namespaces: Descriptors of the namespaces to join, all but the process namespace, which one is born into.
+        settings_fd: Where the settings come from, to its end.
+
+    Returns:
+        The settings for ``become``.
+    """
+    with open(settings_fd, encoding="utf-8") as file:
+        settings: dict[str, Any] = json.load(file)
+    # From outside, since the view shows no control groups and may have no writable /proc.
+    join_cgroups(settings["cgroups"])
+    offer_to_memory_killer()
+    for fd in namespaces:
+        kernel.setns(fd, 0)
+    os.chdir(jail.WORKSPACE)
+    kernel.new_session_keyring()
+    return settings
+
+
+def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoReturn:
+    """Confines this process for good and runs the script in the workspace; the process ends with it.
+
+    Args:
+        settings: Limits, user and environment; see ``sandmle.sandbox.backend``.
+        out: Where the code's stdout goes.
+        err: Where the code's stderr goes.
+        notify: Told when the code is about to start, or what went wrong.
+    """
+    try:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+        os.setsid()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        null = os.open("/dev/null", os.O_RDONLY)
+        for fd, target in ((null, 0), (out, 1), (err, 2)):
+            os.dup2(fd, target, inheritable=True)
+        notify = os.dup2(notify, 3, inheritable=False)
+        os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        _drop_rights(settings)
+        landlock.restrict(_READABLE, _WRITABLE)
+        seccomp.install(seccomp.build())
+        with open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", "rb") as file:  # noqa: PTH123
+            code = file.read()
+        rng_seed = settings["rng_seed"]
+        # Exactly this: what the server's libraries or bubblewrap have added is not there.
+        os.environ.clear()
+        os.environ.update(settings["environment"])
+        runner.load_numpy()
+        settings.clear()
+        os.write(notify, CONFINED)
+        os.close(notify)
+    except BaseException:
+        os.write(3, traceback.format_exc(limit=-3).encode())
+        os._exit(70)
+    try:
+        runner.run_script(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed)
+    finally:
+        # Only when the runner itself breaks; nothing of this process may go on as if it were process 1.
+        os.write(2, traceback.format_exc().encode())
+        os._exit(70)
+
+
+def _drop_rights(settings: dict[str, Any]) -> None:
+    _set_limits(settings)
+    if settings["user_namespace"]:
+        _nest_user_namespace()
+        kernel.drop_bounding_set()
+    else:
+        kernel.drop_bounding_set()
+        os.setgroups([])
+        os.setresgid(settings["uid"], settings["uid"], settings["uid"])
+        os.setresuid(settings["uid"], settings["uid"], settings["uid"])
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    kernel.drop_capabilities()
+    # Last, since processes of one user in one namespace are counted together.
+    # Where the control group counts too, it is to say no first, since it keeps count of its refusals.
+    processes = settings["processes"] + (0 if settings["uncounted"] else _SPARE_PROCESSES)
+    resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+    # Changing ids cleared both: the code may see its own /proc, and must not outlive process 1.
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _nest_user_namespace() -> None:
+    """Appears as nobody in a namespace of its own: process 1 belongs to another one and is out of reach."""
+    kernel.unshare(kernel.CLONE_NEWUSER)
+    for path, text in (("setgroups", "deny"), ("uid_map", "65534 0 1"), ("gid_map", "65534 0 1")):
+        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
+            file.write(text)
+
+
+def _set_limits(settings: dict[str, Any]) -> None:
+    mb = 1 << 20
+    # The control group's clock is the exact one; without it this is the only one.
+    cpu_s = math.ceil(settings["cpu_s"]) + (0 if settings["uncounted"] else 2)
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_CPU: cpu_s,
+        resource.RLIMIT_FSIZE: settings["file_mb"] * mb,
+        resource.RLIMIT_NOFILE: 1024,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_SIGPENDING: 256,
+    }
+    if settings["uncounted"]:
+        limits[resource.RLIMIT_DATA] = settings["memory_mb"] * mb
+    for kind, value in limits.items():
+        hard = resource.getrlimit(kind)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def offer_to_memory_killer() -> None:
+    """Makes the kernel choose this execution, and in it the bigger process, when memory runs out."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+            file.write("1000")
+    except OSError as error:
+        if error.errno not in (1, 13, 30):  # a read-only /proc, as under bubblewrap
+            raise
+
+
+def join_cgroups(paths: list[str]) -> None:
+    """Moves this process into control groups, named by the files that take its number."""
+    for path in paths:
+        with open(path, "w") as file:  # noqa: PTH123
+            file.write("0")

@@ -1,0 +1,88 @@
+"""The server that starts executions: it holds the view's template and forks process 1 of each, which is small.
+
+It never reads a request: those go straight to the forked process 1 (``init``). Beside it stands the warm server
+(``zygote``), from which the code's own process is forked: the one costly fork of an execution.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+from sandmle.sandbox.inner import init, jail, kernel, zygote
+
+_FDS = 3
+
+
+def main() -> None:
+    """Serves on the socket named on the command line until its other end is closed."""
+    server = socket.socket(fileno=int(sys.argv[1]))
+    setup = json.loads(sys.argv[2])
+    # Not PR_SET_PDEATHSIG: it fires when the *thread* that started us ends. This one fires with the process.
+    parent = os.pidfd_open(os.getppid())
+    try:
+        if setup["user_namespace"]:
+            _enter_user_namespace()
+        kernel.unshare(kernel.CLONE_NEWNS)
+        jail.build_template(setup["root"], setup["view"])
+        requests, warm = _start_zygote(setup["preload"], [server.fileno(), parent])
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    except Exception as error:
+        server.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        return
+    server.sendall(json.dumps(warm).encode())
+    if "failed" not in warm:
+        _serve(server, parent, requests, setup["root"], user_namespace=setup["user_namespace"])
+
+
+def _start_zygote(preload: list[str], unwanted: list[int]) -> tuple[socket.socket, dict[str, object]]:
+    """Forks the warm server; returns the socket for requests to it, and what it says when it is ready."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        for fd in (near.detach(), *unwanted):
+            os.close(fd)
+        zygote.serve(far, preload)
+    far.close()
+    answer = near.recv(1 << 16)
+    return near, json.loads(answer or b'{"failed": "the warm server died while it imported the libraries"}')
+
+
+def _serve(server: socket.socket, parent: int, requests: socket.socket, root: str, *, user_namespace: bool) -> None:
+    own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them; their ends are seen from outside
+    while True:
+        # The warm server never speaks again; its socket only becomes readable when it dies.
+        watched: list[socket.socket | int] = [server, requests, parent]
+        readable = select.select(watched, [], [])[0]
+        if parent in readable or requests in readable:
+            return
+        data, fds, _, _ = socket.recv_fds(server, 1, _FDS)
+        if not data:
+            return
+        kernel.unshare(kernel.CLONE_NEWPID)
+        if os.fork() == 0:
+            server.close()
+            os.close(own_pids)
+            os.close(parent)
+            control = socket.socket(fileno=fds[0])
+            init.serve(control, fds[1], fds[2], root, user_namespace=user_namespace, zygote=requests)
+        for fd in fds:
+            os.close(fd)
+        kernel.setns(own_pids, kernel.CLONE_NEWPID)
+
+
+def _enter_user_namespace() -> None:
+    """Becomes root of a new user namespace, and process 1 of a process namespace that belongs to it."""
+    uid, gid = os.getuid(), os.getgid()
+    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID)
+    for path, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
+            file.write(text)
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        os._exit(0)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
