@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import os
+import resource
 import traceback
 import warnings
 from dataclasses import dataclass, field
@@ -35,7 +36,9 @@ def execute(code: str, folder: Path) -> tuple[bool, str]:
     """Runs a script in a folder; returns whether it ended well, and what it printed."""
     out = io.StringIO()
     before = Path.cwd()
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
     os.chdir(folder)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, files[1]))  # a sandbox allows few open files as well
     try:
         with contextlib.redirect_stdout(out), warnings.catch_warnings():
             exec(compile(code, "script.py", "exec"), {"__name__": "__main__"})
@@ -44,6 +47,7 @@ def execute(code: str, folder: Path) -> tuple[bool, str]:
     except Exception:  # what an agent sees of a broken script
         return False, f"{out.getvalue()}\n{traceback.format_exc()}"
     finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
         os.chdir(before)
     return True, out.getvalue()
 

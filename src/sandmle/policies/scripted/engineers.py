@@ -19,7 +19,7 @@ def sample(desk: Desk) -> Plan:
 
 
 def average(desk: Desk) -> Plan:
-    """Predicts the mean answer in bins of the one column that tells most."""
+    """Adds up the mean answers in bins of the three columns that tell most."""
     yield from _one_model(desk, "average", slip_rate=0.3, muse_rate=0.2, check_rate=0.5)
 
 
@@ -38,7 +38,7 @@ ENGINEERS: Mapping[str, Engineer] = MappingProxyType(
 )
 
 _THOUGHTS = {
-    "average": "I bin each column, find the one whose bins separate the answers best, and predict the bin's average.",
+    "average": "I bin each column, take the three whose bins separate the answers best, and add up the bins' averages.",
     "linear": "A linear model on the raw columns, with one-hot categories, is a sound first submission.",
     "boosted": "I tune gradient boosting by cross-validation on {metric}, with a linear model as a check.",
 }
