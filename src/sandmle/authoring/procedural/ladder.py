@@ -47,12 +47,21 @@ class Course:
             raise AuthoringError(f"a baseline's submission is refused: {found.message}")
         return found
 
-    def add(self, name: str, tier: Tier, predictions: FloatArray, option: float) -> None:
-        """Scores predictions for the calibration rows and adds the rung."""
+    def add(self, name: str, tier: Tier, predictions: FloatArray, option: float, *, with_error: bool = False) -> None:
+        """Scores predictions for the calibration rows and adds the rung.
+
+        Args:
+            name: Name of the rung.
+            tier: Its tier.
+            predictions: In the head's mode.
+            option: How they are written.
+            with_error: Also estimate the standard error. Where it takes a bootstrap it costs more than the solver, and
+                the thresholds' errors lie between those of a few rungs.
+        """
         plan, key = self.dataset.plan, self.calibration_key
         table = self.read(key, predictions, option)
         seed = int.from_bytes(digest_of("error", plan.task_id, name)[:4], "big")
-        error = key.standard_error(table, n_rows=plan.n_private, rng_seed=seed)
+        error = key.standard_error(table, n_rows=plan.n_private, rng_seed=seed) if with_error else None
         self.rungs.append(Rung(name=name, tier=tier, score=key.score(table), standard_error=error))
 
 
@@ -69,13 +78,15 @@ def climb(dataset: Dataset, constant_option: float, oracle_option: float) -> Lad
     head, y_train = dataset.head, dataset.y[train]
     options = head.options(y_train)
     constant = head.dummy(y_train)
-    course.add("constant", Tier.DUMMY, np.repeat(constant, len(other), axis=0), constant_option)
+    course.add("constant", Tier.DUMMY, np.repeat(constant, len(other), axis=0), constant_option, with_error=True)
 
     raw = encode_raw(dataset, train, other)
     for tier, solvers in ((Tier.WEAK, WEAK), (Tier.STANDARD, STANDARD)):
         for solver in solvers:
-            course.add(f"raw_{solver.name}", tier, _fitted(dataset, solver, raw), options[0])
-    course.add("raw_tuned", Tier.TUNED, *tuned(course, [raw], RAW_CANDIDATES))
+            course.add(
+                f"raw_{solver.name}", tier, _fitted(dataset, solver, raw), options[0], with_error=solver is WEAK[0]
+            )
+    course.add("raw_tuned", Tier.TUNED, *tuned(course, [raw], RAW_CANDIDATES), with_error=True)
 
     everything = tuple(range(len(dataset.insights)))
     for at in everything:
@@ -85,10 +96,10 @@ def climb(dataset: Dataset, constant_option: float, oracle_option: float) -> Lad
             both = (np.hstack([raw[0], one[0]]), np.hstack([raw[1], one[1]]))
             course.add(f"knows_{insight.family}_{at}", Tier.RULE_AWARE, _fitted(dataset, PARTIAL, both), options[0])
     aware = encode_aware(dataset, everything, train, other)
-    course.add("knows_all", Tier.RULE_AWARE, *tuned(course, [aware], AWARE_CANDIDATES))
+    course.add("knows_all", Tier.RULE_AWARE, *tuned(course, [aware], AWARE_CANDIDATES), with_error=True)
 
     oracle = dataset.oracle[other]
-    course.add("hidden_rule", Tier.ORACLE, oracle, oracle_option)
+    course.add("hidden_rule", Tier.ORACLE, oracle, oracle_option, with_error=True)
     plan = dataset.plan
     return Ladder(metric=plan.metric, direction=plan.direction, n_rows=plan.n_calibration, rungs=tuple(course.rungs))
 

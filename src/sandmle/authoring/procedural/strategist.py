@@ -17,7 +17,7 @@ from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpe
 
 Difficulty = Literal["easy", "medium", "hard"]
 
-_MOST_GRADED = 0.72
+_MOST_GRADED = 0.68
 _TWO_CLASS_METRICS = ("auc", "log_loss", "accuracy", "f1", "mcc", "error_rate")
 
 
@@ -61,7 +61,9 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
     n_train = int(rng.integers(*knobs.n_train, endpoint=True))
     if len(shares) > 3 or dna.imbalance == "strong":
         n_train = max(n_train, 180)
-    hard_to_rank = any(part in dna.metric for part in _TWO_CLASS_METRICS) and len(shares) <= 2
+    # Scores that count hits spread most, so that more rows must be graded to tell solvers apart.
+    counts_hits = dna.prediction_kind in (PredictionKind.LABEL, PredictionKind.RANKED_LABELS)
+    two_classes = any(part in dna.metric for part in _TWO_CLASS_METRICS) and len(shares) <= 2
     return TaskPlan(
         task_id=f"{vocabulary.domain.split('_')[0]}-{entity.word}-{tag}",
         title=f"{entity.many}: {words.removeprefix('the ').removeprefix('whether ')}",
@@ -87,7 +89,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         n_nuisance=int(rng.integers(2, 6)),
         n_train=n_train,
         n_public=300,
-        n_private=2000 if hard_to_rank else 1200,
+        n_private=2500 if counts_hits or two_classes else 1200,
         n_calibration=3000,
     )
 

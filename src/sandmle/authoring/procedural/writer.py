@@ -54,7 +54,7 @@ _FORMS: dict[PredictionKind, str] = {
     PredictionKind.CLASS_PROBABILITIES: "Each column holds the probability of one label; each row sums to 1.",
     PredictionKind.LABEL_PROBABILITIES: "Each column holds the probability of one label, from 0 to 1, on its own.",
     PredictionKind.VALUES: "Predictions are finite numbers.",
-    PredictionKind.LABEL_SET: "A prediction is any number of labels in one cell, separated by spaces, or an empty cell.",
+    PredictionKind.LABEL_SET: "A prediction is any number of labels in one cell, separated by spaces; it may be empty.",
     PredictionKind.RANKED_LABELS: "A prediction is labels in one cell, separated by spaces, the most likely first.",
 }
 
