@@ -19,7 +19,7 @@ from sandmle.records import ColumnSpec
 _SPAN_DAYS = 730.0
 _TRAIN_END_DAY = 500.0
 _ROWS_PER_ENTITY = 6
-_MEASURING_ERROR = {"tabular": 0.0, "text": 0.0, "trace": 0.25, "image": 0.35}
+_MEASURING_ERROR = {"tabular": 0.0, "text": 0.0, "trace": 0.15, "image": 0.25}
 # Rows drawn beyond what is needed, so that duplicates can be thrown out.
 _SPARE_SHARE = 0.05
 

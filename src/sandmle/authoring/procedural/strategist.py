@@ -35,7 +35,7 @@ class Knobs:
 
 DIFFICULTIES: dict[str, Knobs] = {
     "easy": Knobs((0.55, 0.65), (0.7, 0.3), 1.2, (160, 200)),
-    "medium": Knobs((0.46, 0.58), (0.45, 0.4, 0.15), 1.0, (150, 200)),
+    "medium": Knobs((0.46, 0.58), (0.35, 0.45, 0.2), 1.0, (150, 200)),
     "hard": Knobs((0.34, 0.42), (0.0, 0.3, 0.4, 0.3), 0.85, (70, 140)),
 }
 
@@ -113,6 +113,8 @@ def _insights(dna: StructuralDNA, rng: np.random.Generator, knobs: Knobs) -> tup
     # Raw pixels, raw words and many labels give less away, so more of the signal is of the graded kind.
     one_of_many = dna.prediction_kind in (PredictionKind.LABEL, PredictionKind.RANKED_LABELS) and dna.n_classes != 2
     graded_share += 0.1 * (media[0] in ("image", "text")) + 0.12 * one_of_many
+    # The logarithm stretches the way to the best, so that half of the signal is far less than half of the score.
+    graded_share += 0.12 * (dna.metric == "group_log_mae")
     graded_share = min(graded_share, _MOST_GRADED)
     n_graded = 2 if n_cliffs == 1 or rng.random() < 0.4 else 1
     graded_names = _draw_families(media, n_graded, rng, graded=True)
