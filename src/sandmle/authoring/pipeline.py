@@ -36,9 +36,9 @@ from sandmle.registry import resolve
 from sandmle.sandbox import open_backend
 from sandmle.seeds import load_seed, seed_ids
 from sandmle.tasks import Bundle, load_bundle, write_bundle
+from sandmle.tasks.bundle import TASKS_DIR
 
 FUNNEL_FILE = "funnel.jsonl"
-TASKS_DIR = "tasks"
 AUTHORS = {"procedural": "sandmle.authoring.procedural.author:ProceduralAuthor"}
 _AUTHOR_GROUP = "sandmle.authors"
 _STAGING_DIR = ".staging"
