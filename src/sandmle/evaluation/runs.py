@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from sandmle.errors import ConfigError
+from sandmle.parallel import CONFIG_FILE
 from sandmle.records import ExecStatus, GradeReport, Medal, Trajectory, TrajectoryStatus, Usage
-from sandmle.rollouts.run_dir import CONFIG_FILE, TRAJECTORIES_FILE
+from sandmle.rollouts.run_dir import TRAJECTORIES_FILE
 
 
 @dataclass(frozen=True)
