@@ -149,7 +149,10 @@ class Episode:
         return self._now.status
 
     def time_left_s(self) -> float:
-        """Returns the seconds left for model calls and executions; waiting for a sandbox is not counted."""
+        """Returns the seconds left for replies and executions.
+
+        Waiting for a sandbox is not counted, nor is what a call lost to a server (``Usage.lost_s``).
+        """
         used_s = self._clock() - self._now.started_s - self._now.queued_s
         return max(0.0, self.config.episode_s - used_s)
 
@@ -189,6 +192,7 @@ class Episode:
         if now.workspace is None or now.status is not None:
             raise ConfigError("the episode is not running; call reset() first")
         now.tokens += _count_tokens(completion)
+        now.queued_s += completion.usage.lost_s
         parsed = self.grammar.parse(completion.text, completion.finish_reason)
         record = StepRecord(
             index=len(now.steps),
