@@ -228,7 +228,7 @@ async def test_a_task_or_machine_that_cannot_start_is_recorded(
     def no_disk() -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sandmle.env.episode.make_workspace", no_disk)
+    monkeypatch.setattr("sandmle.env.episode.Workspace", no_disk)
     made = await trajectory_of(bundle, grader, CannedPolicy(GOOD))
     assert (made.status, made.reward) == (TrajectoryStatus.SANDBOX_ERROR, None)
     assert made.failure is not None

@@ -8,14 +8,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sandmle.env.config import EpisodeConfig
 from sandmle.env.feedback import Feedback, SubmissionGrader, SubmissionView
 from sandmle.env.prompting import observation_text, opening_messages, run_text
 from sandmle.env.rewards import episode_reward, reward_terms
-from sandmle.env.workspace import make_workspace, remove_tree
+from sandmle.env.workspace import Workspace
 from sandmle.errors import ConfigError, SandmleError
 from sandmle.grammars import Action, Grammar, ParsedReply, get_grammar
 from sandmle.grammars.scan import clean_text
@@ -88,7 +87,7 @@ class _Outcome:
 class _Progress:
     """All that changes while an episode runs."""
 
-    workspace: Path | None = None
+    workspace: Workspace | None = None
     steps: list[StepRecord] = field(default_factory=list)
     submission: SubmissionView = field(default_factory=SubmissionView)
     n_feedback: int = 0
@@ -175,7 +174,7 @@ class Episode:
         messages = opening_messages(
             self.config, self.grammar, self.bundle.description(), paths, self.bundle.spec.limits
         )
-        self._now = _Progress(workspace=make_workspace(), started_s=self._clock())
+        self._now = _Progress(workspace=Workspace(), started_s=self._clock())
         return messages
 
     async def step(self, completion: Completion, *, model_s: float = 0.0) -> StepResult:
@@ -248,7 +247,7 @@ class Episode:
         """Removes the workspace. Idempotent."""
         workspace, self._now.workspace = self._now.workspace, None
         if workspace is not None:
-            await asyncio.to_thread(remove_tree, workspace)
+            await asyncio.to_thread(workspace.remove)
 
     def _result(self, report: GradeReport | None, failure: Failure | None) -> EpisodeResult:
         now = self._now
@@ -318,7 +317,7 @@ class Episode:
                 return None
             request = ExecRequest(
                 code=code,
-                workspace=now.workspace,
+                workspace=now.workspace.path,
                 inputs=self.bundle.public_dir,
                 limits=Limits(wall_s=wall_s, memory_mb=memory_mb),
                 rng_seed=self.rng_seed,
