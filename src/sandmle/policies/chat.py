@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
 from sandmle.policies.base import SamplingParams
@@ -162,13 +163,15 @@ def _open_client(base_url: str, key: str) -> "AsyncOpenAI":
     if not base_url.startswith(("http://", "https://")):
         raise ConfigError(wrong)
     try:
-        import httpx
         from openai import AsyncOpenAI
     except ImportError as error:
         raise ConfigError("chat policies need the openai package; run: pip install 'sandmle[llm]'") from error
     try:
-        if not httpx.URL(base_url).host:
+        parts = urlsplit(base_url)
+        if not parts.hostname or parts.port == 0:  # a port out of range is a ValueError
             raise ConfigError(wrong)
         return AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
-    except (httpx.InvalidURL, ValueError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # the client's HTTP library has its own error for a bad address
         raise ConfigError(wrong) from error
