@@ -287,6 +287,8 @@ class Episode:
         limits = self.bundle.spec.limits
         try:
             result = await self._execute(code, min(self.config.step_wall_s, limits.step_wall_s), limits.memory_mb)
+        except ConfigError as error:
+            return self._refused(error)
         except SandmleError as error:
             return self._sandbox_failed(str(error))
         except Exception as error:  # a bug in a backend must not cost the other episodes
@@ -324,6 +326,21 @@ class Episode:
                 collect=(SUBMISSION_FILE,),
             )
             return await asyncio.to_thread(self._sandbox.execute, request)
+
+    def _refused(self, error: ConfigError) -> _Outcome:
+        """Tells the agent that its files keep the sandbox from running more; without files of its own it is our fault.
+
+        An agent must not be able to end an episode without a reward by what it leaves in its workspace.
+        """
+        now = self._now
+        has_left_files = any(step.exec_status is not None for step in now.steps)
+        is_in_place = now.workspace is not None and now.workspace.path.is_dir() and self.bundle.public_dir.is_dir()
+        if not (has_left_files and is_in_place):
+            return self._sandbox_failed(str(error))
+        text = "The script was not run: the sandbox cannot use the working folder as your earlier scripts left it."
+        if now.submission.is_there:
+            text += " The submission.csv that was read before still counts."
+        return _Outcome(text, {"has_submission": now.submission.is_there})
 
     def _sandbox_failed(self, message: str) -> _Outcome:
         self._now.status = TrajectoryStatus.SANDBOX_ERROR
