@@ -31,7 +31,7 @@ SEEDS = (
 )
 """Twelve seeds over tables, text, images, and series."""
 
-_RNG_SEED = 1
+_RNG_SEED = 2
 _ATTEMPTS = 2
 _WIDTH_OFF_TERMINAL = 200
 
