@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sandmle.env import Episode, EpisodeConfig, StepResult, SyncEpisode
+from sandmle.env.workspace import Workspace
 from sandmle.errors import ConfigError, GraderError
 from sandmle.grading import Grader
 from sandmle.records import (
@@ -241,6 +242,24 @@ async def test_a_sandbox_that_refuses_a_fresh_workspace_is_at_fault(
     async with episode_of(bundle, sandbox, grader) as (episode, say):
         assert (await say(run("refuse"))).status is TrajectoryStatus.SANDBOX_ERROR
         assert (await episode.grade()).reward is None
+
+
+async def test_closing_is_finished_also_when_it_is_cancelled(
+    bundle: Bundle, grader: Grader, sandbox: FakeSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow_remove(workspace: Workspace, remove: Callable[[Workspace], None] = Workspace.remove) -> None:
+        time.sleep(0.2)
+        remove(workspace)
+
+    monkeypatch.setattr(Workspace, "remove", slow_remove)
+    async with episode_of(bundle, sandbox, grader) as (episode, say):
+        await say(run("print a"))
+        closing = asyncio.create_task(episode.aclose())
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert not sandbox.requests[0].workspace.exists()
 
 
 @pytest.mark.parametrize("fault", ["KeyError", "GraderError", "slow", "report"])

@@ -244,10 +244,15 @@ class Episode:
         return now.result
 
     async def aclose(self) -> None:
-        """Removes the workspace. Idempotent."""
+        """Removes the workspace, also when it is cancelled meanwhile. Idempotent."""
         workspace, self._now.workspace = self._now.workspace, None
         if workspace is not None:
-            await asyncio.to_thread(workspace.remove)
+            removal = asyncio.ensure_future(asyncio.to_thread(workspace.remove))
+            try:
+                await asyncio.shield(removal)
+            except asyncio.CancelledError:
+                await removal
+                raise
 
     def _result(self, report: GradeReport | None, failure: Failure | None) -> EpisodeResult:
         now = self._now
