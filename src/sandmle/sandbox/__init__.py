@@ -1,7 +1,14 @@
 """Sandboxes: run hostile code, say what it did, let nothing out."""
 
 from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest, Sandbox
-from sandmle.sandbox.config import BwrapConfig, ForkserverConfig, SandboxConfig, open_backend, open_sandbox
+from sandmle.sandbox.config import (
+    BwrapConfig,
+    ForkserverConfig,
+    RestrictedConfig,
+    SandboxConfig,
+    open_backend,
+    open_sandbox,
+)
 
 __all__ = [
     "INPUT_DIR",
@@ -9,6 +16,7 @@ __all__ = [
     "Capability",
     "ExecRequest",
     "ForkserverConfig",
+    "RestrictedConfig",
     "Sandbox",
     "SandboxConfig",
     "open_backend",

@@ -22,7 +22,7 @@ _SPACE_FOR_OURSELVES = 1 << 18
 NEEDS_LINUX = "sandboxes need Linux: use a Linux machine, a virtual one or WSL 2"
 NAMESPACES_HELP = (
     "it needs root, or unprivileged user namespaces (on Ubuntu 24.04: sudo sysctl "
-    "kernel.apparmor_restrict_unprivileged_userns=0); `sandmle doctor` tells more"
+    "kernel.apparmor_restrict_unprivileged_userns=0), or name the weaker backend, restricted; `sandmle doctor` tells more"
 )
 """What every backend that makes namespaces needs."""
 
@@ -35,6 +35,8 @@ class LocalBackend(ABC):
 
     own_processes = 1
     """Processes of the sandbox's own in the control group of an execution."""
+    uses_groups = True
+    """The backend puts executions into control groups where it can make them."""
     has_groups = False
     """Control groups bound memory and processes, and count CPU time."""
 
@@ -77,7 +79,10 @@ class LocalBackend(ABC):
         sandbox_id = secrets.token_hex(4)
         self._owner_pid = os.getpid()
         self._first_uid = users.pick_first_uid()
-        self._groups = [cgroups.make_slot(sandbox_id, index) for index in range(self.workers)]
+        self._groups = [
+            cgroups.make_slot(sandbox_id, index) if self.uses_groups else cgroups.NoGroup()
+            for index in range(self.workers)
+        ]
         self.has_groups = all(not isinstance(group, cgroups.NoGroup) for group in self._groups)
         try:
             self._open()
@@ -155,7 +160,7 @@ class LocalBackend(ABC):
         group = self._groups[slot]
         group.reset(request.limits, own_processes=self.own_processes)
         channels = Channels.open()
-        watch = self._watches[slot] = Watch(channels, request.limits, group)
+        watch = self._watches[slot] = self._watch(channels, request, group)
         try:
             self._launch(request, channels, self._message(request, slot))
             channels.close_far()
@@ -170,6 +175,10 @@ class LocalBackend(ABC):
             watch.close()
             self._after(channels)
             channels.close()
+
+    def _watch(self, channels: Channels, request: ExecRequest, group: cgroups.SlotGroup) -> Watch:
+        """Returns what watches an execution."""
+        return Watch(channels, request.limits, group)
 
     @abstractmethod
     def _distrust(self) -> None:

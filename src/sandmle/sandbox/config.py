@@ -12,6 +12,7 @@ from sandmle.sandbox.base import Capability, Sandbox
 BACKENDS = {
     "forkserver": "sandmle.sandbox.forkserver:ForkserverSandbox",
     "bwrap": "sandmle.sandbox.bwrap:BwrapSandbox",
+    "restricted": "sandmle.sandbox.restricted:RestrictedSandbox",
 }
 """Where the built-in backends are, the default one first."""
 DEFAULT_BACKEND = "forkserver"
@@ -42,10 +43,20 @@ class BwrapConfig(Record):
     require: tuple[Capability, ...] = ()
 
 
-SandboxConfig = Annotated[ForkserverConfig | BwrapConfig, Field(discriminator="backend")]
+class RestrictedConfig(Record):
+    """The weaker backend for machines without root and user namespaces; hidden answers must be kept elsewhere."""
+
+    backend: Literal["restricted"] = "restricted"
+    workers: int | None = Field(default=None, gt=0)
+    python: str | None = None
+    threads: int = Field(default=1, gt=0)
+    require: tuple[Capability, ...] = ()
 
 
-def open_sandbox(config: ForkserverConfig | BwrapConfig | None = None) -> Sandbox:
+SandboxConfig = Annotated[ForkserverConfig | BwrapConfig | RestrictedConfig, Field(discriminator="backend")]
+
+
+def open_sandbox(config: ForkserverConfig | BwrapConfig | RestrictedConfig | None = None) -> Sandbox:
     """Returns a started sandbox. There is no fall-back to a weaker one.
 
     Args:
