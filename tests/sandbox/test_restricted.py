@@ -1,4 +1,4 @@
-"""The restricted backend against the contract and the attacks of its own: as root here, or as whoever runs the tests."""
+"""The restricted backend against the contract and attacks of its own, as whoever runs the tests."""
 
 import os
 import secrets
@@ -108,9 +108,10 @@ def test_processes_of_the_same_user_are_out_of_reach(sandbox: RestrictedSandbox,
         attacks = f"""
             import resource
             pid = {victim.pid}
+            by_pidfd = lambda number: signal.pidfd_send_signal(os.pidfd_open(pid), number)
             for number in (0, signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP):
                 held(f"signals {{number}}", lambda: os.kill(pid, number) is None)
-                held(f"signals {{number}} by pidfd", lambda: signal.pidfd_send_signal(os.pidfd_open(pid), number) is None)
+                held(f"signals {{number}} by pidfd", lambda: by_pidfd(number) is None)
             for name in ("environ", "mem", "maps", "cmdline", "status", "stat", "comm", "stack"):
                 held("reads " + name, lambda: open(f"/proc/{{pid}}/{{name}}", "rb").read(9))
             for name in ("fd", "cwd", "root", "task", "net", "ns"):

@@ -99,7 +99,19 @@ def interpreter(folder: Path) -> str:
 
 def _contract(folder: Path, interpreter: str, backend: str, *options: str, namespaces: bool = True) -> str:
     deny = [] if namespaces else [interpreter, "-c", _WITHOUT_NAMESPACES]
-    command = [*deny, interpreter, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs", "--tb=short", "-c", "pyproject.toml"]
+    command = [
+        *deny,
+        interpreter,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-rs",
+        "--tb=short",
+        "-c",
+        "pyproject.toml",
+    ]
     done = _as_user([*command, f"tests/sandbox/test_{backend}.py", *options], folder)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     return done.stdout

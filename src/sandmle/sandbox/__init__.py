@@ -3,6 +3,7 @@
 from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest, Sandbox
 from sandmle.sandbox.config import (
     BwrapConfig,
+    ContainerConfig,
     ForkserverConfig,
     RestrictedConfig,
     SandboxConfig,
@@ -14,6 +15,7 @@ __all__ = [
     "INPUT_DIR",
     "BwrapConfig",
     "Capability",
+    "ContainerConfig",
     "ExecRequest",
     "ForkserverConfig",
     "RestrictedConfig",

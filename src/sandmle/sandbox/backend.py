@@ -222,21 +222,33 @@ class LocalBackend(ABC):
         return result.replace(files=files)
 
     def _check(self, request: ExecRequest) -> None:
-        for name in request.collect:
-            if name.startswith("/") or "\0" in name or {"", ".", ".."} & set(name.split("/")):
-                raise ConfigError(f"cannot collect {name!r}; give a path inside the workspace")
-        try:
-            status = request.workspace.lstat()
-        except OSError as error:
-            raise ConfigError(f"workspace {request.workspace} cannot be used: {error.strerror}") from error
-        if stat.S_ISLNK(status.st_mode) or not stat.S_ISDIR(status.st_mode):
-            raise ConfigError(f"workspace {request.workspace} is not a folder of its own; give a folder, not a link")
-        if not os.access(request.workspace, os.R_OK | os.W_OK | os.X_OK):
-            raise ConfigError(f"workspace {request.workspace} cannot be read and written by this user")
+        check_request(request)
         if request.inputs is not None:
-            if not request.inputs.is_dir():
-                raise ConfigError(f"inputs {request.inputs} is not a folder")
-            if not os.access(request.inputs, os.R_OK | os.X_OK):
-                raise ConfigError(f"inputs {request.inputs} cannot be read")
             self.view.refuse_if_visible(request.inputs, "the task folder")
         self.view.refuse_if_visible(request.workspace, "the workspace")
+
+
+def check_request(request: ExecRequest) -> None:
+    """Refuses what no sandbox can run.
+
+    Raises:
+        ConfigError: The workspace, the inputs or a name to collect cannot be used; the message names it and the fix.
+    """
+    for name in request.collect:
+        if name.startswith("/") or "\0" in name or {"", ".", ".."} & set(name.split("/")):
+            raise ConfigError(f"cannot collect {name!r}; give a path inside the workspace")
+    workspace, inputs = request.workspace, request.inputs
+    try:
+        status = workspace.lstat()
+    except OSError as error:
+        raise ConfigError(f"workspace {workspace} cannot be used: {error.strerror}; give an existing folder") from error
+    if stat.S_ISLNK(status.st_mode) or not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(f"workspace {workspace} is not a folder of its own; give a folder, not a link")
+    if not os.access(workspace, os.R_OK | os.W_OK | os.X_OK):
+        raise ConfigError(f"workspace {workspace} cannot be read and written by this user; change its owner or mode")
+    if inputs is None:
+        return
+    if not inputs.is_dir():
+        raise ConfigError(f"inputs {inputs} is not a folder; give an existing folder, or none")
+    if not os.access(inputs, os.R_OK | os.X_OK):
+        raise ConfigError(f"inputs {inputs} cannot be read by this user; change its owner or mode")

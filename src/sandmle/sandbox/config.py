@@ -13,6 +13,8 @@ BACKENDS = {
     "forkserver": "sandmle.sandbox.forkserver:ForkserverSandbox",
     "bwrap": "sandmle.sandbox.bwrap:BwrapSandbox",
     "restricted": "sandmle.sandbox.restricted:RestrictedSandbox",
+    "docker": "sandmle.sandbox.container:DockerSandbox",
+    "podman": "sandmle.sandbox.container:PodmanSandbox",
 }
 """Where the built-in backends are, the default one first."""
 DEFAULT_BACKEND = "forkserver"
@@ -53,10 +55,25 @@ class RestrictedConfig(Record):
     require: tuple[Capability, ...] = ()
 
 
-SandboxConfig = Annotated[ForkserverConfig | BwrapConfig | RestrictedConfig, Field(discriminator="backend")]
+class ContainerConfig(Record):
+    """One long-lived container, which holds a warm server."""
+
+    backend: Literal["docker", "podman"]
+    workers: int | None = Field(default=None, gt=0)
+    image: str = "sandmle-sandbox"
+    """Built from ``docker/sandbox/Dockerfile``."""
+    memory_mb: int | None = Field(default=None, gt=0)
+    """Memory of the whole container; None for 2560 for each worker."""
+    disk_mb: int = Field(default=1024, gt=0)
+    processes: int = Field(default=1024, gt=0)
+    require: tuple[Capability, ...] = ()
 
 
-def open_sandbox(config: ForkserverConfig | BwrapConfig | RestrictedConfig | None = None) -> Sandbox:
+AnyConfig = ForkserverConfig | BwrapConfig | RestrictedConfig | ContainerConfig
+SandboxConfig = Annotated[AnyConfig, Field(discriminator="backend")]
+
+
+def open_sandbox(config: AnyConfig | None = None) -> Sandbox:
     """Returns a started sandbox. There is no fall-back to a weaker one.
 
     Args:

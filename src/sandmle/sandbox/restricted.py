@@ -251,7 +251,7 @@ def reading_rules(view: View) -> tuple[list[str], list[str]]:
 
 def _refuse_if_larger(workspace: Path, space_bytes: int) -> None:
     size = sum(
-        os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH116, PTH118
+        os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118
         for folder, _, names in os.walk(workspace)
         for name in names
     )

@@ -3,9 +3,9 @@
 They live in anonymous shared memory, so processes made by fork share them. Fresh interpreters cannot.
 """
 
-import _multiprocessing
 import ctypes
 import errno
+import importlib
 import math
 import mmap
 import threading
@@ -117,4 +117,4 @@ def _check(result: int) -> None:
 def install() -> None:
     """Makes ``multiprocessing`` use these in this process and its forks."""
     SemLock.__module__ = "_multiprocessing"
-    _multiprocessing.SemLock = SemLock  # type: ignore[misc, assignment]
+    importlib.import_module("_multiprocessing").SemLock = SemLock  # type: ignore[attr-defined]

@@ -234,8 +234,8 @@ def _become_code(
         rng_seed = request["rng_seed"]
         os.environ.clear()
         os.environ.update(request["environment"])
-        if "tempfile" in sys.modules:
-            sys.modules["tempfile"].tempdir = None
+        if (tempfile := sys.modules.get("tempfile")) is not None:
+            vars(tempfile)["tempdir"] = None  # what the server has found is not this execution's
         runner.load_numpy()
         request.clear()
         os.write(notify, b"+")
