@@ -212,7 +212,8 @@ class TestOverTheFakeEngine:
             run(sandbox, tmp_path, "pass")
 
     def test_a_killed_caller_takes_the_container_with_it(self, engine: Path) -> None:
-        code = "from sandmle.sandbox import open_backend; import os\nopen_backend('docker', workers=1)\nos.kill(os.getpid(), 9)"
+        code = "from sandmle.sandbox import open_backend; import os\n"
+        code += "sandbox = open_backend('docker', workers=1)\nos.kill(os.getpid(), 9)"
         subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
         pids = [int(path.read_text()) for path in engine.glob("*.pid")]
         assert pids

@@ -10,6 +10,7 @@ from sandmle.sandbox.config import (
     open_backend,
     open_sandbox,
 )
+from sandmle.sandbox.settings import execution_limits, sandbox_config
 
 __all__ = [
     "INPUT_DIR",
@@ -21,6 +22,8 @@ __all__ = [
     "RestrictedConfig",
     "Sandbox",
     "SandboxConfig",
+    "execution_limits",
     "open_backend",
     "open_sandbox",
+    "sandbox_config",
 ]

@@ -13,6 +13,7 @@ from sandmle.sandbox import cgroups, scratch, users
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment
 from sandmle.sandbox.collect import collect, copy_back
+from sandmle.sandbox.inner import jail
 from sandmle.sandbox.slots import Slots
 from sandmle.sandbox.supervise import Channels, Watch
 from sandmle.sandbox.view import View
@@ -22,7 +23,8 @@ _SPACE_FOR_OURSELVES = 1 << 18
 NEEDS_LINUX = "sandboxes need Linux: use a Linux machine, a virtual one or WSL 2"
 NAMESPACES_HELP = (
     "it needs root, or unprivileged user namespaces (on Ubuntu 24.04: sudo sysctl "
-    "kernel.apparmor_restrict_unprivileged_userns=0), or name the weaker backend, restricted; `sandmle doctor` tells more"
+    "kernel.apparmor_restrict_unprivileged_userns=0); or name the weaker backend, restricted; `sandmle doctor` tells "
+    "more"
 )
 """What every backend that makes namespaces needs."""
 
@@ -35,6 +37,8 @@ class LocalBackend(ABC):
 
     own_processes = 1
     """Processes of the sandbox's own in the control group of an execution."""
+    fresh_places: tuple[str, ...] = ("/tmp", "/dev", "/proc", jail.WORKSPACE)
+    """Where code sees folders of its own instead of the machine's."""
     uses_groups = True
     """The backend puts executions into control groups where it can make them."""
     has_groups = False
@@ -85,6 +89,7 @@ class LocalBackend(ABC):
         ]
         self.has_groups = all(not isinstance(group, cgroups.NoGroup) for group in self._groups)
         try:
+            self.view.refuse_if_covered(self.fresh_places)
             self._open()
             self._started = True
             self._prove()

@@ -18,7 +18,7 @@ BACKENDS = {
 }
 """Where the built-in backends are, the default one first."""
 DEFAULT_BACKEND = "forkserver"
-_GROUP = "sandmle.sandboxes"
+PLUGIN_GROUP = "sandmle.sandboxes"
 
 
 class ForkserverConfig(Record):
@@ -84,7 +84,7 @@ def open_sandbox(config: AnyConfig | None = None) -> Sandbox:
             the message names what is missing.
     """
     config = config or ForkserverConfig()
-    factory = resolve("sandbox", config.backend, BACKENDS, _GROUP)
+    factory = resolve("sandbox", config.backend, BACKENDS, PLUGIN_GROUP)
     settings = config.model_dump(exclude={"backend", "require"})
     sandbox: Sandbox = factory(**settings).start()
     missing = [capability.value for capability in config.require if capability not in sandbox.capabilities]
@@ -104,5 +104,5 @@ def open_backend(name: str, *, workers: int | None = None) -> Sandbox:
         ConfigError: The name is not known.
         SandboxUnavailableError: This machine cannot run that backend.
     """
-    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, _GROUP)(workers=workers).start()
+    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)(workers=workers).start()
     return sandbox

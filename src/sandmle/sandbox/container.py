@@ -44,6 +44,8 @@ _MARGIN_S = 60.0
 """Beyond an execution's own limit, for setting up and sending files; then the container is given up."""
 _STOP_S = 5.0
 _ASK_S = 30.0
+_KEPT_ERRORS = 4000
+_TELLING = ("error", "unable", "cannot", "denied", "no such", "not known")
 _MB = 1 << 20
 _MAX_WORKERS = 64
 
@@ -364,10 +366,10 @@ class _Link:
 
     def _last_words(self) -> str:
         self._errors.seek(0)
-        lines = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
-        return next((line.strip() for line in lines if "error" in line.lower() or "unable" in line.lower()), "") or (
-            lines[-1].strip() if lines else ""
-        )
+        text = self._errors.read()[-_KEPT_ERRORS:].decode(errors="replace")
+        lines = [line.strip().removeprefix("docker: ") for line in text.splitlines() if line.strip()]
+        telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
+        return (telling or lines[-1:] or [""])[0]
 
 
 def _take(header: dict[str, Any], blobs: list[bytes], request: ExecRequest) -> ExecResult:

@@ -68,6 +68,7 @@ class RestrictedSandbox(LocalBackend):
 
     name = "restricted"
     uses_groups = False
+    fresh_places = ()
 
     def __init__(
         self,

@@ -22,9 +22,7 @@ _ALLOW_USER_NAMESPACES = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
 )
 
-_NOTES = {
-    "restricted": "weaker, and used only where it is named: keep hidden answers under another user or on another machine"
-}
+_NOTES = {"restricted": "weaker, and used only if named: keep hidden answers under another user or on another machine"}
 
 
 class Finding(Record):
