@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from sandmle.sandbox import Capability, ExecRequest
 from sandmle.sandbox.inner import landlock
 from sandmle.sandbox.restricted import RestrictedSandbox, reading_rules
 from sandmle.sandbox.testing import SandboxContract
-from sandmle.sandbox.testing.helpers import assert_held, assert_timeout, output, run
+from sandmle.sandbox.testing.helpers import assert_held, assert_timeout, output, processes_with, run
 from sandmle.sandbox.view import View
 
 pytestmark = [
@@ -275,6 +276,83 @@ def test_a_killed_keeper_leaves_nothing(tmp_path: Path) -> None:
         assert output(own, tmp_path, "print('next')") == "next\n"
         assert own._scratch is not None
         assert list(own._scratch.path.iterdir()) == []
+
+
+_CALLER = """
+import sys
+from pathlib import Path
+from sandmle.sandbox import ExecRequest
+from sandmle.sandbox.restricted import RestrictedSandbox
+python, token, workspace = sys.argv[1:]
+sandbox = RestrictedSandbox(workers=1, python=python or None, preload=()).start()
+print("started", flush=True)
+code = f"import os, time, subprocess, sys\\nif os.fork() == 0:\\n    os.setsid()\\n"
+code += f"subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)', '{token}'])"
+sandbox.execute(ExecRequest(code, Path(workspace)))
+"""
+
+
+def test_a_killed_caller_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = f"token-{secrets.token_hex(6)}"
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        scratch.chmod(0o755)
+        (scratch / "workspace").mkdir()
+        caller = subprocess.Popen(
+            [sys.executable, "-c", _CALLER, _readable_python() or "", token, str(scratch / "workspace")],
+            env={**os.environ, "TMPDIR": name},
+            stdout=subprocess.PIPE,
+        )
+        with caller:
+            assert caller.stdout is not None
+            assert caller.stdout.readline() == b"started\n"
+            deadline_s = time.monotonic() + 20
+            while len(processes_with(token)) < 3:  # the caller, and the code's two sleepers
+                assert time.monotonic() < deadline_s
+                time.sleep(0.05)
+            assert list(scratch.glob(f"sandmle-{caller.pid}-*"))
+            caller.kill()
+        while processes_with(token):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        monkeypatch.setattr("tempfile.tempdir", name)
+        with RestrictedSandbox(workers=1, python=_readable_python(), preload=()):
+            assert not list(scratch.glob(f"sandmle-{caller.pid}-*"))
+
+
+def test_libraries_that_use_processes_work_or_do_without(sandbox: RestrictedSandbox, tmp_path: Path) -> None:
+    code = """
+import multiprocessing as mp, sys
+from concurrent.futures import ProcessPoolExecutor
+def square(x): return x * x
+def put(queue, lock):
+    with lock:
+        queue.put(5)
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2) as pool:
+        print(list(pool.map(square, range(4))))
+    queue, lock, many, again = mp.Queue(), mp.Lock(), mp.BoundedSemaphore(2), mp.RLock()
+    process = mp.Process(target=put, args=(queue, lock))
+    process.start()
+    print(queue.get(timeout=5))
+    process.join()
+    with lock:
+        print(lock.acquire(block=False), lock.acquire(timeout=0.05))
+    with again, again:
+        print("again", many.acquire(), many.acquire(), many.acquire(block=False), many.get_value())
+    many.release(); many.release()
+    for release in (many.release, again.release):
+        try:
+            release()
+        except (ValueError, AssertionError) as error:
+            print(type(error).__name__)
+    event, value = mp.Event(), mp.Value("i", 3)
+    event.set()
+    print(event.wait(1), value.value)
+"""
+    expected = "[0, 1, 4, 9]\n5\nFalse False\nagain True True False 0\nValueError\nAssertionError\nTrue 3\n"
+    result = run(sandbox, tmp_path, code)
+    assert (result.stdout, result.stderr, result.status) == (expected, "", ExecStatus.OK)
 
 
 def test_folders_that_cannot_be_entered_or_are_too_deep_are_removed(sandbox: RestrictedSandbox, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Semaphores for ``multiprocessing`` where /dev/shm, in which the C library keeps its named ones, is out of reach.
+"""``multiprocessing`` where /dev/shm is out of reach: semaphores of our own, and shared values in the temporary folder.
 
-They live in anonymous shared memory, so processes made by fork share them. Fresh interpreters cannot.
+The C library keeps named semaphores in /dev/shm. These live in anonymous shared memory, so processes made by fork share them. Fresh interpreters cannot.
 """
 
 import ctypes
@@ -27,9 +27,9 @@ class SemLock:
     SEM_VALUE_MAX = 2**31 - 1
 
     def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:
-        """Makes a semaphore; ``name`` and ``unlink`` mean nothing here."""
-        del unlink
-        self.kind, self.maxvalue, self.name = kind, maxvalue, name
+        """Makes a semaphore. It has no name, so there is nothing to unlink, now or later."""
+        del unlink, name
+        self.kind, self.maxvalue, self.name = kind, maxvalue, None
         self._memory = mmap.mmap(-1, _SIZE)
         self._place = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(self._memory)))
         self.handle = self._place.value
@@ -118,3 +118,4 @@ def install() -> None:
     """Makes ``multiprocessing`` use these in this process and its forks."""
     SemLock.__module__ = "_multiprocessing"
     importlib.import_module("_multiprocessing").SemLock = SemLock  # type: ignore[attr-defined]
+    importlib.import_module("multiprocessing.heap").Arena._dir_candidates = []

@@ -252,7 +252,7 @@ def _become_code(
 
 
 def _set_limits(request: dict[str, Any], tasks: int) -> None:
-    processes = tasks + request["processes"]
+    processes = tasks + 1 + request["processes"]  # the keeper of this execution was not there yet
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_CPU: math.ceil(request["cpu_s"]),
