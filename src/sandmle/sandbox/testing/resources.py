@@ -142,7 +142,7 @@ class ResourceTests:
             except OSError:
                 pass
         """
-        assert run(sandbox, tmp_path, code).status is ExecStatus.OK
+        assert run(sandbox, tmp_path, code).status in (ExecStatus.OK, ExecStatus.LIMIT)
         assert len(list((tmp_path / "workspace").iterdir())) <= 5000
         assert output(sandbox, tmp_path, "print('next')") == "next\n"
 
