@@ -52,7 +52,17 @@ class GraderError(SandmleError):
 
 
 class PolicyError(SandmleError):
-    """The model or its server failed after all allowed retries."""
+    """The model or its server failed after all allowed retries.
+
+    Attributes:
+        n_tries: Requests that were sent.
+        retry_wait_s: Pauses between them.
+        lost_s: All the time in which no model was at work; see ``Usage.lost_s``.
+    """
+
+    def __init__(self, message: str, *, n_tries: int = 0, retry_wait_s: float = 0.0, lost_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.n_tries, self.retry_wait_s, self.lost_s = n_tries, retry_wait_s, lost_s
 
 
 class ContextOverflowError(PolicyError):

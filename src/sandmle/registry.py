@@ -44,5 +44,5 @@ def _load(kind: str, name: str, path: str) -> Any:
     module, _, attribute = path.partition(":")
     try:
         return reduce(getattr, attribute.split("."), import_module(module))
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigError(f"{kind} {name!r} points to {path!r}, which cannot be loaded: {error}") from error

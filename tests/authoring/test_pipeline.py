@@ -146,6 +146,19 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 
 
+@pytest.mark.parametrize("kind", ["author", "sandbox"])
+@pytest.mark.parametrize("name", ["os:getcwd", "os:path", "builtins:dict", "nosuch", "nosuch:x", ":x", "os:", ".x:y"])
+def test_a_name_that_gives_nothing_is_refused_before_anything_is_written(tmp_path: Path, kind: str, name: str) -> None:
+    if kind == "author":
+        wanted = request().replace(author=name)
+    else:
+        wanted = request(sandbox=name)
+    with pytest.raises(ConfigError, match=kind) as caught:
+        generate(wanted, tmp_path / "set")
+    assert repr(name) in str(caught.value)
+    assert not (tmp_path / "set").exists()
+
+
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="Not a directory"):

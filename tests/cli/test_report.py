@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from sandmle.cli.main import app
 from sandmle.errors import ConfigError
 from sandmle.evaluation.schema import RunReport
+from sandmle.parallel import open_run_folder
 from tests.evaluation.run_builder import episode, write_run
 
 
@@ -51,6 +52,17 @@ def test_report_without_any_run_is_the_users_mistake(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["report", str(_run(tmp_path / "run")), "--markdown", str(tmp_path)])
     assert isinstance(result.exception, ConfigError)
     assert "cannot write" in str(result.exception)
+
+
+def test_report_names_a_task_set_as_no_run(tmp_path: Path) -> None:
+    with open_run_folder(tmp_path / "set", "funnel.jsonl", {"seeds": ["AI4Code"], "count": 1}) as folder:
+        folder.append("{}")
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "set")])
+    assert isinstance(result.exception, ConfigError)  # main() makes it exit code 2
+    assert f"{tmp_path / 'set'} is not a run directory" in str(result.exception)
+    result = CliRunner().invoke(app, ["report", str(_run(tmp_path / "run")), str(tmp_path / "set")])
+    assert result.exit_code == 1
+    assert f"{tmp_path / 'set'} is not a run directory" in result.stdout
 
 
 def test_view_writes_the_page_and_prints_its_path(tmp_path: Path) -> None:

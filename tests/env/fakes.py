@@ -6,14 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from sandmle.errors import SandboxError
+from sandmle.errors import ConfigError, SandboxError
 from sandmle.records import CollectedFile, ExecResult, ExecStatus, GradeReport
 from sandmle.sandbox.base import Capability, ExecRequest
 
 
 class FakeSandbox:
     """Understands ``print TEXT``, ``warn TEXT``, ``submit FILE``, ``write TEXT``, ``remove``, ``sleep S``,
-    ``status NAME``, ``boom`` (the sandbox fails) and ``bug`` (it raises something odd)."""
+    ``status NAME``, ``boom`` (the sandbox fails), ``bug`` (it raises something odd) and ``refuse`` (it takes the
+    workspace no more)."""
 
     name = "fake"
     capabilities: frozenset[Capability] = frozenset()
@@ -71,6 +72,8 @@ class FakeSandbox:
                 status = ExecStatus(rest)
             elif order == "boom":
                 raise SandboxError("the fork server died")
+            elif order == "refuse":
+                raise ConfigError(f"workspace {request.workspace} cannot be read")
             elif order == "bug":
                 raise KeyError("odd")
         data = target.read_bytes() if target.is_file() else None

@@ -220,6 +220,29 @@ async def test_a_failing_sandbox_is_not_the_agents_fault(
         assert result.failure.boundary == "sandbox"
 
 
+async def test_what_an_agent_leaves_in_its_workspace_is_no_fault_of_the_sandbox(
+    bundle: Bundle, grader: Grader, sandbox: FakeSandbox
+) -> None:
+    async with episode_of(bundle, sandbox, grader) as (episode, say):
+        await say(run("submit oracle.csv"))
+        step = await say(run("refuse"))
+        assert (step.status, step.record.exec_status, step.record.has_submission) == (None, None, True)
+        assert "was not run" in step.observation
+        assert str(sandbox.requests[0].workspace) not in step.observation
+        await say("SUBMIT")
+        result = await episode.grade()
+        assert (result.status, result.terms["gold"], result.failure) == (TrajectoryStatus.SUBMITTED, 1.0, None)
+        assert result.reward is not None
+
+
+async def test_a_sandbox_that_refuses_a_fresh_workspace_is_at_fault(
+    bundle: Bundle, grader: Grader, sandbox: FakeSandbox
+) -> None:
+    async with episode_of(bundle, sandbox, grader) as (episode, say):
+        assert (await say(run("refuse"))).status is TrajectoryStatus.SANDBOX_ERROR
+        assert (await episode.grade()).reward is None
+
+
 @pytest.mark.parametrize("fault", ["KeyError", "GraderError", "slow", "report"])
 async def test_g40_a_failing_grader_is_not_an_invalid_submission(
     bundle: Bundle, grader: Grader, sandbox: FakeSandbox, fault: str

@@ -159,6 +159,36 @@ async def test_r08_retries_are_bounded() -> None:
     assert (len(server.seen), waits) == (4, [2.0, 2.0, 2.0])
 
 
+async def test_tries_that_time_out_end_with_the_patience_and_are_counted() -> None:
+    now = [0.0]
+    hanging = says("late")
+    hanging.delay_s = 0.3
+
+    def clock() -> float:
+        now[0] += 150.0
+        return now[0]
+
+    async def sleep(seconds: float) -> None:
+        del seconds
+
+    with Server(in_turn(hanging)).running() as server:
+        policy = ChatPolicy("m", PolicyOptions(base_url=server.url, max_retries=99), sleep=sleep, clock=clock)
+        with pytest.raises(PolicyError, match="no reply within") as caught:
+            await policy.generate(ASK, SamplingParams(timeout_s=0.1, patience_s=400.0))
+        await policy.aclose()
+    assert caught.value.n_tries == 3
+    assert caught.value.lost_s == pytest.approx(6 * 150.0 + caught.value.retry_wait_s)
+
+
+async def test_waiting_for_a_slot_is_lost_time() -> None:
+    slow = says("x")
+    slow.delay_s = 0.2
+    async with served(in_turn(slow), concurrency=1) as (policy, _, _):
+        replies = await asyncio.gather(*(policy.generate(ASK, SamplingParams()) for _ in range(2)))
+    assert replies[0].usage.lost_s < 0.1
+    assert replies[1].usage.lost_s >= 0.15
+
+
 async def test_a_server_that_is_not_there_is_a_policy_error() -> None:
     with Server(in_turn(says("x"))).running() as server:
         url = server.url

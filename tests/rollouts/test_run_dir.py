@@ -1,5 +1,6 @@
 """Run directories: resumed only under the same configuration, never overwritten, safe at any kill."""
 
+import fcntl
 import json
 import os
 import signal
@@ -167,3 +168,20 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_reported(tmp_path: Path) ->
         found = list(read_trajectories(path))
         assert [made.attempt for made in found[:-1]] == list(range(len(found) - 1))
         assert len(found) - 1 >= len(reported)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "{", "[" * 100_000])
+def test_a_configuration_that_is_none_is_one_sentence_with_its_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"run\.json"):
+        open_run(tmp_path, config_of(), resume=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_new_run_that_another_process_holds_is_refused_as_held(tmp_path: Path) -> None:
+    with (tmp_path / "trajectories.jsonl").open("a+b") as file:  # as between the other's lock and its configuration
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for resume in (False, True):
+            with pytest.raises(ConfigError, match="another process is writing"):
+                open_run(tmp_path, config_of(), resume=resume)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["trajectories.jsonl"]

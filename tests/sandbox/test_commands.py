@@ -69,6 +69,23 @@ def test_bad_input_is_exit_code_2(task: Path, tmp_path: Path) -> None:
     assert "script missing.py cannot be read" in done.stderr
 
 
+@pytest.mark.parametrize("timeout", ["inf", "1e300"])
+def test_a_timeout_that_is_no_time_is_one_sentence(task: Path, timeout: str) -> None:
+    command = [sys.executable, "-m", "sandmle.cli.main", "exec", str(task), "-", "--timeout", timeout]
+    done = subprocess.run(command, input="pass", capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "--timeout" in done.stderr
+
+
+def test_names_of_written_files_do_nothing_to_the_terminal(task: Path, tmp_path: Path) -> None:
+    code = r"for name in (b'a\x1b[2Jb', b'c\nd', b'e\xff', b':m:'): open(name, 'w').close()"
+    done = _exec(task, code, tmp_path=tmp_path)
+    assert done.stderr.endswith(r"wrote :m:, a\x1b[2Jb, c\nd, e\udcff" + "\n")
+    facts = json.loads(_exec(task, code, "--json", tmp_path=tmp_path).stdout)
+    assert facts["written"] == [":m:", "a\x1b[2Jb", "c\nd", "e\udcff"]
+
+
 def test_s19_exit_codes_through_a_pipe(task: Path) -> None:
     """The script comes from stdin, its output goes into a pipe; the exit code is still that of the command."""
     command = [sys.executable, "-m", "sandmle.cli.main", "exec", str(task), "-", "--json"]

@@ -17,7 +17,7 @@ from sandmle.scaffolds import Scaffold, open_scaffold
 from sandmle.scaffolds.base import Transcript
 from sandmle.tasks import Bundle
 from tests.env.fakes import FakeSandbox
-from tests.policies.server import Server, fails, in_turn, says
+from tests.policies.server import Reply, Server, fails, in_turn, says
 
 OVERFLOW = "This model's maximum context length is 4096 tokens."
 
@@ -93,14 +93,55 @@ async def test_endings_of_the_policy_keep_the_work(
     assert (made.failure is not None) == status.is_infrastructure
 
 
-async def test_a_policy_that_never_answers_ends_at_the_time_budget(bundle: Bundle, grader: Grader) -> None:
+async def test_a_policy_that_never_answers_is_a_fault_without_a_reward(bundle: Bundle, grader: Grader) -> None:
     class Silent(Raising):
         async def generate(self, transcript: tuple[Message, ...], sampling: SamplingParams) -> Completion:
             await asyncio.sleep(60)
             raise AssertionError
 
-    made = await trajectory_of(bundle, grader, Silent([], KeyError()), episode_s=0.1)
-    assert (made.status, made.reward) == (TrajectoryStatus.TIME_BUDGET, 0.0)
+    sampling = SamplingParams(timeout_s=0.1, patience_s=0.1)
+    made = await trajectory_of(bundle, grader, Silent([], KeyError()), sampling, episode_s=0.1)
+    assert (made.status, made.reward) == (TrajectoryStatus.POLICY_ERROR, None)
+
+
+async def test_a_reply_that_comes_late_ends_at_the_time_budget(bundle: Bundle, grader: Grader) -> None:
+    class Slow(Raising):
+        async def generate(self, transcript: tuple[Message, ...], sampling: SamplingParams) -> Completion:
+            await asyncio.sleep(0.2)
+            return await super().generate(transcript, sampling)
+
+    made = await trajectory_of(bundle, grader, Slow(GOOD, KeyError()), episode_s=0.1)
+    assert (made.status, len(made.steps), made.grade is not None) == (TrajectoryStatus.TIME_BUDGET, 1, True)
+    assert made.reward == 0.1  # for the form of the one reply; its script was not run
+    assert made.model_s >= 0.2
+
+
+@pytest.mark.parametrize("fault", ["hangs", "overloaded", "broken", "gone"])
+async def test_a_server_that_fails_until_the_time_is_over_is_never_a_reward(
+    bundle: Bundle, grader: Grader, fault: str
+) -> None:
+    hanging = says("late")
+    hanging.delay_s = 0.6
+    replies = {"hangs": hanging, "overloaded": fails(429), "broken": fails(503), "gone": Reply(reset=True)}
+    with Server(in_turn(says(run("submit oracle.csv")), replies[fault])).running() as server:
+        policy = ChatPolicy("m", PolicyOptions(base_url=server.url, max_wait_s=0.1, max_retries=1000))
+        sampling = SamplingParams(timeout_s=0.3, patience_s=0.5)
+        made = await trajectory_of(bundle, grader, policy, sampling, episode_s=0.6)
+    assert (made.status, made.reward, made.terms["gold"]) == (TrajectoryStatus.POLICY_ERROR, None, 1.0)
+    assert made.usage.requests == len(server.seen)
+    assert made.usage.retries == len(server.seen) - 2
+    assert made.usage.lost_s >= made.usage.retry_wait_s
+    assert made.usage.lost_s >= 0.25
+
+
+async def test_faults_that_pass_do_not_eat_the_time_of_the_episode(bundle: Bundle, grader: Grader) -> None:
+    script = in_turn(fails(503, Retry_After="1.2"), says(run("submit oracle.csv")), says("SUBMIT"))
+    with Server(script).running() as server:
+        policy = ChatPolicy("m", PolicyOptions(base_url=server.url))
+        made = await trajectory_of(bundle, grader, policy, episode_s=1.1)
+    assert (made.status, made.reward) == (TrajectoryStatus.SUBMITTED, 1.0)
+    assert made.usage.lost_s >= 1.2
+    assert made.model_s < 1.0
 
 
 async def test_r01_overflow_at_turn_3_ends_as_full_and_is_graded(bundle: Bundle, grader: Grader) -> None:
@@ -187,7 +228,7 @@ async def test_a_task_or_machine_that_cannot_start_is_recorded(
     def no_disk() -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sandmle.env.episode.make_workspace", no_disk)
+    monkeypatch.setattr("sandmle.env.episode.Workspace", no_disk)
     made = await trajectory_of(bundle, grader, CannedPolicy(GOOD))
     assert (made.status, made.reward) == (TrajectoryStatus.SANDBOX_ERROR, None)
     assert made.failure is not None

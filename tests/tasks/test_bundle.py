@@ -7,7 +7,7 @@ from sandmle.errors import BundleError
 from sandmle.records import GateReport, Verdict
 from sandmle.tasks import BundleDraft, check_bundle, find_bundles, load_bundle, write_bundle
 from tests import bundles
-from tests.bundles import with_file
+from tests.bundles import draft, saved, with_file
 
 DRAFT = bundles.draft("regression")
 
@@ -157,3 +157,18 @@ def test_a_bundle_is_readable_by_others_under_a_strict_umask(tmp_path: Path) -> 
     finally:
         os.umask(before)
     assert bundle.root.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("line", ["b: 2020-13-45", f"n: {'9' * 5000}", "[" * 5000])
+def test_yaml_that_python_cannot_read_is_one_sentence(tmp_path, line):
+    bundle = saved(draft("binary"), tmp_path)
+    (bundle.root / "task.yaml").write_text(line)
+    with pytest.raises(BundleError, match="is not YAML"):
+        load_bundle(bundle.root)
+
+
+def test_a_file_changed_after_loading_is_not_read(tmp_path):
+    bundle = saved(draft("binary"), tmp_path)
+    bundle.answers_path.write_bytes(bundle.answers_path.read_bytes() + b" ")
+    with pytest.raises(BundleError, match=r"private/answers\.csv was changed"):
+        bundle.read("private/answers.csv")

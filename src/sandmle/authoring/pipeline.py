@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -28,19 +28,21 @@ from sandmle.authoring.base import Author
 from sandmle.authoring.funnel import Proposal, ProposalRecord, Stage, latest, summarize
 from sandmle.authoring.metered import MeteredSandbox
 from sandmle.authoring.randomness import digest_of
-from sandmle.errors import AuthoringError, BundleError, ConfigError
+from sandmle.errors import AuthoringError, BundleError, ConfigError, SandmleError
 from sandmle.gate import run_gate
 from sandmle.parallel import map_with, open_run_folder
 from sandmle.records import GateReport, Record, ThresholdPreset, Verdict
 from sandmle.registry import resolve
 from sandmle.sandbox import open_backend
+from sandmle.sandbox.config import BACKENDS
 from sandmle.seeds import load_seed, seed_ids
 from sandmle.tasks import Bundle, load_bundle, write_bundle
+from sandmle.tasks.bundle import TASKS_DIR
 
 FUNNEL_FILE = "funnel.jsonl"
-TASKS_DIR = "tasks"
 AUTHORS = {"procedural": "sandmle.authoring.procedural.author:ProceduralAuthor"}
 _AUTHOR_GROUP = "sandmle.authors"
+_SANDBOX_GROUP = "sandmle.sandboxes"
 _STAGING_DIR = ".staging"
 _EVALUATOR_CHECKS = frozenset({"bundle_integrity", "evaluator_agrees"})
 
@@ -102,10 +104,28 @@ def make_author(name: str, preset: ThresholdPreset) -> Author:
     """Returns an author by name, entry point or dotted path; what the name points to takes ``preset``.
 
     Raises:
-        ConfigError: There is no such author.
+        ConfigError: There is no such author, or what the name points to makes none.
     """
-    author: Author = resolve("author", name, AUTHORS, _AUTHOR_GROUP)(preset=preset)
+    author = _made("author", name, resolve("author", name, AUTHORS, _AUTHOR_GROUP), preset=preset)
+    if not isinstance(author, Author):
+        raise ConfigError(f"author {name!r} gives no author but an object of type {type(author).__name__}")
     return author
+
+
+def _check_sandbox(name: str) -> None:
+    """Refuses a name that gives no sandbox; starts none, since that takes seconds."""
+    sandbox = _made("sandbox", name, resolve("sandbox", name, BACKENDS, _SANDBOX_GROUP), workers=1)
+    if not callable(getattr(sandbox, "start", None)):
+        raise ConfigError(f"sandbox {name!r} gives no sandbox but an object of type {type(sandbox).__name__}")
+
+
+def _made(kind: str, name: str, factory: Any, **options: Any) -> object:
+    try:
+        return factory(**options)
+    except SandmleError:
+        raise
+    except Exception as error:  # anything that can be imported may stand behind a name
+        raise ConfigError(f"{kind} {name!r} cannot be made: {type(error).__name__}: {error}") from error
 
 
 def generate(
@@ -137,6 +157,7 @@ def generate(
     for seed_id in request.seeds:
         load_seed(seed_id)
     make_author(request.author, request.preset)
+    _check_sandbox(request.sandbox)
     config = {**request.to_dict(), "sandmle_version": sandmle.__version__}
     with open_run_folder(out, FUNNEL_FILE, config, resume=resume) as folder:
         records = [_read_record(line, folder.path) for line in folder.lines]

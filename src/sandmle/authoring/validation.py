@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from sandmle.authoring.pipeline import AUTHORS, TASKS_DIR, make_author
+from sandmle.authoring.pipeline import AUTHORS, make_author
 from sandmle.errors import BundleError
 from sandmle.gate import Regenerate, run_gate
 from sandmle.parallel import map_with
-from sandmle.parallel.run_folder import CONFIG_FILE
 from sandmle.records import GateReport, Record
 from sandmle.sandbox import Sandbox, open_backend
 from sandmle.seeds import load_seed
-from sandmle.tasks import Bundle, find_bundles, load_bundle
+from sandmle.tasks import Bundle, load_bundle
 
 
 class Judgement(Record):
@@ -26,15 +25,6 @@ class Judgement(Record):
     """One sentence; empty when there is a report."""
     note: str = ""
     """What the user should know beside the verdict."""
-
-
-def task_folders(path: Path) -> list[Path]:
-    """Returns the tasks in a task, a folder of tasks, or what ``sandmle generate`` made.
-
-    Raises:
-        BundleError: There are none.
-    """
-    return find_bundles(path / TASKS_DIR if (path / CONFIG_FILE).is_file() else path)
 
 
 def validate_tasks(

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sandmle.cli.output import JsonOption, error_console, print_json
+from sandmle.cli.output import JsonOption, error_console, print_json, printable
 from sandmle.errors import ConfigError
 
 if TYPE_CHECKING:
     from sandmle.records import ExecResult
+
+_MAX_TIMEOUT_S = 1e6
 
 
 def command(
@@ -44,6 +46,8 @@ def command(
     from sandmle.sandbox import ExecRequest, open_backend
     from sandmle.tasks import load_bundle
 
+    if timeout is not None and timeout > _MAX_TIMEOUT_S:
+        raise ConfigError(f"--timeout {timeout} is no usable time; give seconds, at most {_MAX_TIMEOUT_S:.0f}")
     bundle = load_bundle(task)
     code = _read_script(script)
     limits = Limits(
@@ -95,5 +99,5 @@ def _show(result: "ExecResult", written: list[str]) -> None:
     facts.append(f"{result.wall_s:.2f} s, {result.cpu_s:.2f} s of CPU")
     if result.peak_memory_mb is not None:
         facts.append(f"{result.peak_memory_mb:.0f} MB")
-    facts.append(f"wrote {', '.join(written)}" if written else "wrote no file")
+    facts.append(f"wrote {', '.join(map(printable, written))}" if written else "wrote no file")
     error_console().print(f"sandmle: {'; '.join(filter(None, facts))}", markup=False, soft_wrap=True)

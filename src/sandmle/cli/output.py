@@ -18,19 +18,25 @@ _PLAIN_LINE_EVERY_S = 5.0
 
 
 def console() -> Console:
-    """Returns the console for results (stdout). Rich honours NO_COLOR and drops styles off a terminal."""
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    """Returns the console for results (stdout). Rich honours NO_COLOR, drops styles off a terminal, adds no emoji."""
+    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False, emoji=False)
 
 
 def error_console() -> Console:
     """Returns the console for progress and errors (stderr)."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, emoji=False)
+
+
+def printable(text: str) -> str:
+    """Returns text on one line that does nothing to a terminal: what is not printable becomes a Python escape."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def print_json(value: Any) -> None:
     """Prints strict JSON on stdout: records by their own rules, NaN refused."""
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    typer.echo(json.dumps(plain, allow_nan=False, ensure_ascii=False, default=_plain))
+    text = json.dumps(plain, allow_nan=False, ensure_ascii=False, default=_plain)
+    typer.echo(text.encode(errors="backslashreplace").decode())  # a lone surrogate, of a bad file name: \udcff
 
 
 def _plain(value: Any) -> Any:
@@ -87,7 +93,7 @@ def progress_line(title: str, total: int, *, quiet: bool = False) -> Iterator[Pr
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=screen, transient=False) as progress:

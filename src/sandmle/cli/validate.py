@@ -28,9 +28,10 @@ def command(
 
     Exit codes: 0 all tasks are valid; 1 at least one is not; 2 there are no tasks, or no sandbox.
     """
-    from sandmle.authoring.validation import task_folders, validate_tasks
+    from sandmle.authoring.validation import validate_tasks
+    from sandmle.tasks import find_bundles
 
-    folders = task_folders(path)
+    folders = find_bundles(path)
     found: dict[int, Judgement] = {}
     workers = workers or min(len(folders), len(os.sched_getaffinity(0)))
     with progress_line("tasks", len(folders), quiet=as_json or len(folders) == 1) as line:

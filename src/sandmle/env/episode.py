@@ -8,14 +8,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sandmle.env.config import EpisodeConfig
 from sandmle.env.feedback import Feedback, SubmissionGrader, SubmissionView
 from sandmle.env.prompting import observation_text, opening_messages, run_text
 from sandmle.env.rewards import episode_reward, reward_terms
-from sandmle.env.workspace import make_workspace, remove_tree
+from sandmle.env.workspace import Workspace
 from sandmle.errors import ConfigError, SandmleError
 from sandmle.grammars import Action, Grammar, ParsedReply, get_grammar
 from sandmle.grammars.scan import clean_text
@@ -88,7 +87,7 @@ class _Outcome:
 class _Progress:
     """All that changes while an episode runs."""
 
-    workspace: Path | None = None
+    workspace: Workspace | None = None
     steps: list[StepRecord] = field(default_factory=list)
     submission: SubmissionView = field(default_factory=SubmissionView)
     n_feedback: int = 0
@@ -149,7 +148,10 @@ class Episode:
         return self._now.status
 
     def time_left_s(self) -> float:
-        """Returns the seconds left for model calls and executions; waiting for a sandbox is not counted."""
+        """Returns the seconds left for replies and executions.
+
+        Waiting for a sandbox is not counted, nor is what a call lost to a server (``Usage.lost_s``).
+        """
         used_s = self._clock() - self._now.started_s - self._now.queued_s
         return max(0.0, self.config.episode_s - used_s)
 
@@ -172,7 +174,7 @@ class Episode:
         messages = opening_messages(
             self.config, self.grammar, self.bundle.description(), paths, self.bundle.spec.limits
         )
-        self._now = _Progress(workspace=make_workspace(), started_s=self._clock())
+        self._now = _Progress(workspace=Workspace(), started_s=self._clock())
         return messages
 
     async def step(self, completion: Completion, *, model_s: float = 0.0) -> StepResult:
@@ -189,6 +191,7 @@ class Episode:
         if now.workspace is None or now.status is not None:
             raise ConfigError("the episode is not running; call reset() first")
         now.tokens += _count_tokens(completion)
+        now.queued_s += completion.usage.lost_s
         parsed = self.grammar.parse(completion.text, completion.finish_reason)
         record = StepRecord(
             index=len(now.steps),
@@ -244,7 +247,7 @@ class Episode:
         """Removes the workspace. Idempotent."""
         workspace, self._now.workspace = self._now.workspace, None
         if workspace is not None:
-            await asyncio.to_thread(remove_tree, workspace)
+            await asyncio.to_thread(workspace.remove)
 
     def _result(self, report: GradeReport | None, failure: Failure | None) -> EpisodeResult:
         now = self._now
@@ -284,6 +287,8 @@ class Episode:
         limits = self.bundle.spec.limits
         try:
             result = await self._execute(code, min(self.config.step_wall_s, limits.step_wall_s), limits.memory_mb)
+        except ConfigError as error:
+            return self._refused(error)
         except SandmleError as error:
             return self._sandbox_failed(str(error))
         except Exception as error:  # a bug in a backend must not cost the other episodes
@@ -314,13 +319,28 @@ class Episode:
                 return None
             request = ExecRequest(
                 code=code,
-                workspace=now.workspace,
+                workspace=now.workspace.path,
                 inputs=self.bundle.public_dir,
                 limits=Limits(wall_s=wall_s, memory_mb=memory_mb),
                 rng_seed=self.rng_seed,
                 collect=(SUBMISSION_FILE,),
             )
             return await asyncio.to_thread(self._sandbox.execute, request)
+
+    def _refused(self, error: ConfigError) -> _Outcome:
+        """Tells the agent that its files keep the sandbox from running more; without files of its own it is our fault.
+
+        An agent must not be able to end an episode without a reward by what it leaves in its workspace.
+        """
+        now = self._now
+        has_left_files = any(step.exec_status is not None for step in now.steps)
+        is_in_place = now.workspace is not None and now.workspace.path.is_dir() and self.bundle.public_dir.is_dir()
+        if not (has_left_files and is_in_place):
+            return self._sandbox_failed(str(error))
+        text = "The script was not run: the sandbox cannot use the working folder as your earlier scripts left it."
+        if now.submission.is_there:
+            text += " The submission.csv that was read before still counts."
+        return _Outcome(text, {"has_submission": now.submission.is_there})
 
     def _sandbox_failed(self, message: str) -> _Outcome:
         self._now.status = TrajectoryStatus.SANDBOX_ERROR

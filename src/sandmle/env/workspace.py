@@ -2,22 +2,36 @@
 
 import itertools
 import os
-import tempfile
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from sandmle.sandbox.scratch import Scratch
 
-def make_workspace() -> Path:
-    """Makes an empty folder in the system's place for temporary files."""
-    return Path(tempfile.mkdtemp(prefix="sandmle-episode-"))
+
+class Workspace:
+    """An empty folder in the system's place for temporary files.
+
+    It bears this process's number and is locked, as the sandbox's own folders are: if this process is killed, the next
+    sandbox to start removes it.
+    """
+
+    def __init__(self) -> None:
+        """Makes the folder."""
+        self._scratch = Scratch()
+        self.path: Path = self._scratch.path
+
+    def remove(self) -> None:
+        """Removes the folder with all that lies in it. Idempotent."""
+        remove_tree(self.path)
+        self._scratch.remove()
 
 
 def remove_tree(root: Path) -> None:
     """Removes a folder that hostile code has filled: nested deeper than paths reach, unreadable, full of links.
 
     Folders inside folders are first moved up, so that no path gets long; links are never followed. A folder that
-    cannot be removed stays, and the operating system's cleaning of temporary files gets it.
+    cannot be removed stays, for the next start of a sandbox or the operating system's cleaning of temporary files.
     """
     names = (root / f".moved-{uuid.uuid4().hex}-{number}" for number in itertools.count())
     while subfolders := _clear(root):

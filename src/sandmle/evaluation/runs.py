@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from sandmle.errors import ConfigError
+from sandmle.parallel import CONFIG_FILE
 from sandmle.records import ExecStatus, GradeReport, Medal, Trajectory, TrajectoryStatus, Usage
-from sandmle.rollouts.run_dir import CONFIG_FILE, TRAJECTORIES_FILE
+from sandmle.rollouts.run_dir import TRAJECTORIES_FILE
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,11 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{file} is not strict JSON: {error}") from error
     if not isinstance(config, dict):
         raise ConfigError(f"{file} holds no JSON object; give a run directory made by `sandmle rollout`")
+    if "policies" not in config and not (path / TRAJECTORIES_FILE).exists():
+        raise ConfigError(
+            f"{path} is not a run directory: its {CONFIG_FILE} names no policies, and it has no {TRAJECTORIES_FILE}; "
+            "give one made by `sandmle rollout`"
+        )
     return config
 
 

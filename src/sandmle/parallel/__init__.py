@@ -2,5 +2,15 @@
 
 from sandmle.parallel.map import Outcome, map_items, map_with
 from sandmle.parallel.run_folder import RunFolder, open_run_folder
+from sandmle.parallel.run_lock import CONFIG_FILE, enter_folder, write_whole
 
-__all__ = ["Outcome", "RunFolder", "map_items", "map_with", "open_run_folder"]
+__all__ = [
+    "CONFIG_FILE",
+    "Outcome",
+    "RunFolder",
+    "enter_folder",
+    "map_items",
+    "map_with",
+    "open_run_folder",
+    "write_whole",
+]

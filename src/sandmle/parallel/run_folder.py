@@ -8,18 +8,18 @@
       summary.json  written when the run ends
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from io import BufferedRandom
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from sandmle.errors import ConfigError
+from sandmle.parallel.run_lock import enter_folder, write_whole
 
-CONFIG_FILE = "run.json"
 SUMMARY_FILE = "summary.json"
 
 
@@ -57,7 +57,7 @@ class RunFolder:
             ConfigError: The disk refuses.
         """
         try:
-            _write_whole(self.path / SUMMARY_FILE, summary)
+            write_whole(self.path / SUMMARY_FILE, summary)
         except OSError as error:
             raise ConfigError(f"cannot write to {self.path}: {error.strerror}") from error
 
@@ -87,37 +87,19 @@ def open_run_folder(path: Path, lines_file: str, config: Mapping[str, Any], *, r
         ConfigError: There is a run already, it has another configuration, another process is in it, the folder cannot
             be written to, or its records are broken in the middle.
     """
+    wanted = json.loads(json.dumps(config))
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        _check_or_write_config(path, config, resume=resume)
-        file = (path / lines_file).open("a+b")
+        file = enter_folder(path, lines_file, config, partial(_check_same, path, wanted) if resume else None)
     except OSError as error:
         raise ConfigError(f"cannot write to {path}: {error.strerror}; give another folder") from error
     try:
-        _lock(file, path)
         return RunFolder(path, file, _recover(file, path / lines_file))
     except BaseException:
         file.close()
         raise
 
 
-def _check_or_write_config(path: Path, config: Mapping[str, Any], *, resume: bool) -> None:
-    file = path / CONFIG_FILE
-    if not file.exists():
-        strangers = sorted(entry.name for entry in path.iterdir() if entry.name != f"{CONFIG_FILE}.tmp")
-        if strangers:
-            raise ConfigError(f"{path} holds {strangers[0]} and no {CONFIG_FILE}; give a new or empty folder")
-        _write_whole(file, config)
-        return
-    if not resume:
-        raise ConfigError(f"{path} already holds a run; go on with --resume or give another folder")
-    try:
-        found = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise ConfigError(f"{file} is not JSON: {error}; give another folder") from error
-    wanted = json.loads(json.dumps(config))
-    if not isinstance(found, dict):
-        raise ConfigError(f"{file} holds no configuration; give another folder")
+def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     for key in sorted({*found, *wanted}):
         if found.get(key) != wanted.get(key):
             values = f"{_short(found.get(key))}, not {_short(wanted.get(key))}"
@@ -127,13 +109,6 @@ def _check_or_write_config(path: Path, config: Mapping[str, Any], *, resume: boo
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _lock(file: BufferedRandom, path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise ConfigError(f"another process is writing to {path}; wait for it or give another folder") from error
 
 
 def _recover(file: BufferedRandom, path: Path) -> list[dict[str, Any]]:
@@ -146,7 +121,7 @@ def _recover(file: BufferedRandom, path: Path) -> list[dict[str, Any]]:
             break
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}, line {number} is not JSON; remove the line") from error
         if not isinstance(record, dict):
             raise ConfigError(f"{path}, line {number} is no record; remove the line")
@@ -155,13 +130,3 @@ def _recover(file: BufferedRandom, path: Path) -> list[dict[str, Any]]:
     file.truncate(end)
     file.seek(0, os.SEEK_END)
     return lines
-
-
-def _write_whole(path: Path, value: Mapping[str, Any]) -> None:
-    scratch = path.with_name(f"{path.name}.tmp")
-    with scratch.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2, allow_nan=False, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)

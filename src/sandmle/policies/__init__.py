@@ -47,7 +47,12 @@ def open_policy(spec: str, **options: Any) -> Policy:
         opener = registry.resolve("policy", family, BUILTIN, ENTRY_POINTS)
         if not colon or not argument:
             raise ConfigError(f"policy {spec!r} lacks what comes after the colon; write {family}:NAME")
-    policy: Policy = opener(argument, settings)
+    try:
+        policy: Policy = opener(argument, settings)
+    except TypeError as error:
+        raise ConfigError(
+            f"policy {spec!r} cannot be opened: {error}; an opener takes what stands behind the name, and PolicyOptions"
+        ) from error
     return policy
 
 

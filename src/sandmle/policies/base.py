@@ -17,7 +17,9 @@ class SamplingParams(Record):
     rng_seed: int = 0
     """Passed to the server where it takes one, and to every scripted policy."""
     timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds for one call, retries apart."""
+    """Seconds for one try of a call: a server that has not sent the whole reply by then has failed."""
+    patience_s: float = Field(default=600.0, ge=0)
+    """Seconds that the failed tries of one call and the pauses between them may take; then there is no further try."""
 
 
 @runtime_checkable

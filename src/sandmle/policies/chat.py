@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
 from sandmle.policies.base import SamplingParams
@@ -36,6 +37,7 @@ class ChatPolicy:
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         wall_clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
         """Opens no connection yet.
@@ -45,6 +47,7 @@ class ChatPolicy:
             options: Address, key, limits, prices.
             sleep: How to wait before a retry.
             wall_clock: Seconds since the epoch, to read dates in headers.
+            clock: Seconds from any start, to measure what failed tries and full slots take.
             rng: For the jitter of waits.
 
         Raises:
@@ -56,7 +59,8 @@ class ChatPolicy:
         self._key = _read_key(self._options)
         self._client = _open_client(self._options.base_url or DEFAULT_BASE_URL, self._key)
         self._slots = asyncio.Semaphore(self._options.concurrency)
-        self._sleep, self._wall_clock, self._rng = sleep, wall_clock, rng or random.Random()
+        self._sleep, self._wall_clock, self._clock = sleep, wall_clock, clock
+        self._rng = rng or random.Random()
 
     async def generate(self, transcript: tuple[Message, ...], sampling: SamplingParams) -> Completion:
         """Returns the model's reply; faults that may pass are tried again, with waits that the server asks for.
@@ -65,21 +69,28 @@ class ChatPolicy:
             PolicyError: There is no reply after all tries, or another try makes no sense.
             ContextOverflowError: The transcript does not fit into the model's context.
         """
-        waited_s = 0.0
+        queued_s = failed_s = waited_s = 0.0
         n_tries = 0
         while True:
+            asked_s = self._clock()
             async with self._slots:
+                sent_s = self._clock()
                 outcome = await self._ask(transcript, sampling)
+            queued_s += sent_s - asked_s
             n_tries += 1
             if isinstance(outcome, Completion):
-                retries = Usage(requests=n_tries - 1, retries=n_tries - 1, retry_wait_s=waited_s)
-                return outcome.replace(usage=outcome.usage + retries)
-            message = outcome.message.replace(self._key, "***")
-            if outcome.is_overflow:
-                raise ContextOverflowError(f"{self.name}: {message}")
-            if not outcome.may_pass or n_tries > self._options.max_retries:
-                raise PolicyError(f"{self.name}: {message} ({n_tries} tries, {waited_s:.1f} s of waiting)")
+                lost_s = queued_s + failed_s + waited_s
+                spent = Usage(requests=n_tries - 1, retries=n_tries - 1, retry_wait_s=waited_s, lost_s=lost_s)
+                return outcome.replace(usage=outcome.usage + spent)
+            failed_s += self._clock() - sent_s
             pause_s = wait_s(n_tries, outcome.retry_after_s, self._options.max_wait_s, self._rng)
+            is_last = n_tries > self._options.max_retries or failed_s + waited_s + pause_s > sampling.patience_s
+            if outcome.is_overflow or not outcome.may_pass or is_last:
+                kind = ContextOverflowError if outcome.is_overflow else PolicyError
+                tried = "" if outcome.is_overflow else f" ({n_tries} tries, {waited_s:.1f} s of waiting)"
+                message = f"{self.name}: {outcome.message.replace(self._key, '***')}{tried}"
+                lost_s = queued_s + failed_s + waited_s
+                raise kind(message, n_tries=n_tries, retry_wait_s=waited_s, lost_s=lost_s)
             await self._sleep(pause_s)
             waited_s += pause_s
 
@@ -148,10 +159,19 @@ def _read_key(options: PolicyOptions) -> str:
 
 
 def _open_client(base_url: str, key: str) -> "AsyncOpenAI":
+    wrong = f"base_url {base_url!r} is no address; write it like http://localhost:8000/v1"
     if not base_url.startswith(("http://", "https://")):
-        raise ConfigError(f"base_url {base_url!r} is no address; write it like http://localhost:8000/v1")
+        raise ConfigError(wrong)
     try:
         from openai import AsyncOpenAI
     except ImportError as error:
         raise ConfigError("chat policies need the openai package; run: pip install 'sandmle[llm]'") from error
-    return AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
+    try:
+        parts = urlsplit(base_url)
+        if not parts.hostname or parts.port == 0:  # a port out of range is a ValueError
+            raise ConfigError(wrong)
+        return AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
+    except ConfigError:
+        raise
+    except Exception as error:  # the client's HTTP library has its own error for a bad address
+        raise ConfigError(wrong) from error

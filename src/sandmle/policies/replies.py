@@ -15,6 +15,15 @@ _OVERFLOW = re.compile(
     r"token count[^.]{0,80}exceeds|reduce the length of the (?:messages|prompt|input)",
     re.IGNORECASE,
 )
+# Weaker words, for statuses that blame the request; a `max_tokens` that the server does not take is no full context.
+_REQUEST_TOO_LONG = re.compile(
+    r"must have less than \d+ tokens|`inputs` tokens \+ `max_new_tokens` must be|too many tokens|"
+    r"(?:token|length|input|prompt|context)[^.]{0,80}(?<!_tokens )(?<!_tokens. )cannot exceed|"
+    r"(?<!_tokens )(?<!_tokens. )cannot exceed[^.]{0,80}(?:token|context)",
+    re.IGNORECASE,
+)
+_TOO_LONG = 413
+_BLAMES_THE_REQUEST = frozenset({400, 422})
 _FINISH = {
     "stop": FinishReason.STOP,
     "eos": FinishReason.STOP,
@@ -24,6 +33,7 @@ _FINISH = {
 }
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _MAX_MESSAGE_CHARS = 300
+_MAX_COUNT = 10**12
 
 
 @dataclass(frozen=True)
@@ -47,10 +57,11 @@ def fault_of_status(status: int, body: str, retry_after_s: float | None = None) 
     """Returns the fault behind a reply that is not a success.
 
     A server may report a full context as any of 400, 413, 422 and 500; only 429 never means that, though its text may
-    speak of too many tokens.
+    speak of too many tokens. A broken server may send the request back, and the agent's own words in it: with 5xx only
+    the message of the error counts.
     """
     text = _shorten(body)
-    if status != 429 and _OVERFLOW.search(body):
+    if _is_overflow(status, body):
         return Fault(f"the context is full: {text}", is_overflow=True)
     may_pass = status in _MAY_PASS or status >= 500
     return Fault(f"the server answered {status}: {text}", may_pass=may_pass, retry_after_s=retry_after_s)
@@ -64,7 +75,7 @@ def read_reply(text: str, prices: tuple[float | None, float | None]) -> Completi
         prices: US dollars for a million prompt tokens and for a million completion tokens, where known.
     """
     try:
-        body = json.loads(text)
+        body = _parse(text)
     except (ValueError, RecursionError):
         return Fault(f"the server sent no JSON: {_shorten(text)}", may_pass=True)
     if not isinstance(body, dict):
@@ -86,6 +97,33 @@ def read_reply(text: str, prices: tuple[float | None, float | None]) -> Completi
     )
 
 
+def _is_overflow(status: int, body: str) -> bool:
+    if status == _TOO_LONG:
+        return True
+    if status >= 500:
+        return bool(_OVERFLOW.search(_own_message(body)))
+    if status in _BLAMES_THE_REQUEST and _REQUEST_TOO_LONG.search(body):
+        return True
+    return status != 429 and bool(_OVERFLOW.search(body))
+
+
+def _own_message(body: str) -> str:
+    """Returns the message of an error object, of one in a field ``error``, or an error that is just a text."""
+    try:
+        error = _parse(body)
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(error, dict) and error.get("error"):
+        error = error["error"]
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else ""
+
+
+def _parse(text: str) -> Any:
+    """Parses JSON, and takes whole numbers of absurd length for what they are, instead of failing at them."""
+    return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= 20 else float(digits))
+
+
 def _first_choice(body: Mapping[str, Any]) -> dict[str, Any] | None:
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -97,7 +135,7 @@ def _fault_of_error(error: Any, text: str) -> Fault:
     code = error.get("code", error.get("status")) if isinstance(error, dict) else None
     try:
         status = int(code) if code is not None else 500
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         status = 500
     return fault_of_status(status if 400 <= status < 600 else 500, json.dumps(error) if error else text)
 
@@ -122,7 +160,9 @@ def _usage(value: Any, prices: tuple[float | None, float | None]) -> Usage:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """Returns a count of tokens; 0 for what cannot be one."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_COUNT
+    return value if is_count else 0
 
 
 def _shorten(text: str) -> str:

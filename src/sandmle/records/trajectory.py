@@ -33,6 +33,10 @@ class Usage(Record):
     requests: int = 0
     retries: int = 0
     retry_wait_s: float = 0.0
+    """Pauses before retries."""
+    lost_s: float = 0.0
+    """Time that no model worked for: waiting for a free request slot, tries that failed, pauses. It is not the
+    episode's time."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
@@ -44,6 +48,7 @@ class Usage(Record):
             requests=self.requests + other.requests,
             retries=self.retries + other.retries,
             retry_wait_s=self.retry_wait_s + other.retry_wait_s,
+            lost_s=self.lost_s + other.lost_s,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             cost_usd=sum(costs) if costs else None,

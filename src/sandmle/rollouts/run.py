@@ -21,7 +21,7 @@ from sandmle.rollouts.summary import summarize
 from sandmle.sandbox.base import Sandbox
 from sandmle.scaffolds import open_scaffold
 from sandmle.tasks import Bundle
-from sandmle.tasks.bundle import SPEC_FILE, find_bundles, load_bundle
+from sandmle.tasks.bundle import find_bundles, load_bundle
 
 # Threads beyond those that wait for the sandbox: for graders and files.
 _EXTRA_THREADS = 8
@@ -33,9 +33,7 @@ def load_tasks(path: Path) -> dict[str, Bundle]:
     Raises:
         BundleError: There are none, or one is broken or was changed.
     """
-    generated = path / "tasks"
-    folder = generated if generated.is_dir() and not (path / SPEC_FILE).exists() else path
-    bundles = [load_bundle(root) for root in find_bundles(folder)]
+    bundles = [load_bundle(root) for root in find_bundles(path)]
     return {bundle.task_id: bundle for bundle in sorted(bundles, key=lambda bundle: bundle.task_id)}
 
 

@@ -8,10 +8,10 @@
       summary.json        counts and means, written when the run ends
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from io import BufferedRandom
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +21,10 @@ from pydantic import ValidationError
 
 import sandmle
 from sandmle.errors import ConfigError
+from sandmle.parallel import enter_folder, write_whole
 from sandmle.records import Trajectory
 from sandmle.rollouts.config import RolloutConfig
 
-CONFIG_FILE = "run.json"
 TRAJECTORIES_FILE = "trajectories.jsonl"
 SUMMARY_FILE = "summary.json"
 # How a run is carried out, not what it does: a server may have another address after a restart.
@@ -69,7 +69,7 @@ class RunDir:
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Writes ``summary.json`` in one step; an earlier one is replaced."""
-        _write_whole(self.path / SUMMARY_FILE, summary)
+        write_whole(self.path / SUMMARY_FILE, summary)
 
     def close(self) -> None:
         """Lets go of the folder. Idempotent."""
@@ -96,16 +96,12 @@ def open_run(path: Path, config: RolloutConfig, *, resume: bool = False) -> RunD
         ConfigError: There is a run already, it has another configuration, another process is in it, or its file is
             broken in the middle.
     """
+    wanted = {**config.to_dict(), "versions": {"sandmle": sandmle.__version__}}
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        is_new = _check_or_write_config(path, config, resume=resume)
-        file = (path / TRAJECTORIES_FILE).open("a+b")
+        file = enter_folder(path, TRAJECTORIES_FILE, wanted, partial(_check_same, path, wanted) if resume else None)
     except OSError as error:
         raise ConfigError(f"cannot use {path} as a run directory: {error.strerror}") from error
     try:
-        _lock(file, path)
-        if is_new:
-            _sync_folder(path)
         return RunDir(path, file, _recover(file, path / TRAJECTORIES_FILE))
     except BaseException:
         file.close()
@@ -133,26 +129,9 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
                 raise ConfigError(f"{file_path}, line {number} is no trajectory that this release reads") from error
 
 
-def _check_or_write_config(path: Path, config: RolloutConfig, *, resume: bool) -> bool:
-    """Returns whether the folder is new; then the configuration has been written."""
-    file = path / CONFIG_FILE
-    wanted = {**config.to_dict(), "versions": {"sandmle": sandmle.__version__}}
-    if not file.exists():
-        strangers = sorted(entry.name for entry in path.iterdir() if entry.name != f"{CONFIG_FILE}.tmp")
-        if strangers:
-            raise ConfigError(f"{path} holds {strangers[0]} and no {CONFIG_FILE}; give a new or empty folder")
-        _write_whole(file, wanted)
-        return True
-    if not resume:
-        raise ConfigError(f"{path} already holds a run; go on with --resume or give another folder")
-    try:
-        found = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise ConfigError(f"{file} is not JSON: {error}; give another folder") from error
-    differing = _first_difference(found, wanted)
-    if differing:
+def _check_same(path: Path, wanted: dict[str, Any], found: dict[str, Any]) -> None:
+    if differing := _first_difference(found, wanted):
         raise ConfigError(f"{path} was started with another {differing}; resume with the same, or give another folder")
-    return False
 
 
 def _first_difference(found: Any, wanted: Any, prefix: str = "") -> str:
@@ -173,13 +152,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _lock(file: BufferedRandom, path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise ConfigError(f"another process is writing to {path}; wait for it or give another folder") from error
-
-
 def _recover(file: BufferedRandom, path: Path) -> dict[tuple[str, str, int], bool]:
     """Drops a torn last line and returns which episodes are done."""
     done: dict[tuple[str, str, int], bool] = {}
@@ -197,22 +169,3 @@ def _recover(file: BufferedRandom, path: Path) -> dict[tuple[str, str, int], boo
     file.truncate(end)
     file.seek(0, os.SEEK_END)
     return done
-
-
-def _write_whole(path: Path, value: dict[str, Any]) -> None:
-    scratch = path.with_name(f"{path.name}.tmp")
-    with scratch.open("w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

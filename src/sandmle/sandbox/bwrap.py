@@ -133,6 +133,8 @@ class BwrapSandbox(LocalBackend):
             arguments += ["--cap-drop", "ALL", *(part for cap in _KEPT_CAPABILITIES for part in ("--cap-add", cap))]
         else:
             arguments += ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL"]
+        # First, so that libraries below /tmp stay visible.
+        arguments += ["--perms", "1777", "--size", str(space_bytes), "--tmpfs", "/tmp"]
         places = (
             [Path(target) for _, target in view.binds] + [Path(path) for path in view.files] + [Path(_BOOT) / "sandbox"]
         )
@@ -152,7 +154,7 @@ class BwrapSandbox(LocalBackend):
         inner = Path(__file__).resolve().parent / "inner"
         arguments += ["--perms", "0755", "--dir", f"{_BOOT}/sandbox", "--ro-bind", str(inner), f"{_BOOT}/sandbox/inner"]
         arguments += ["--proc", "/proc", "--dev", "/dev"]
-        for place, mode in (("/tmp", "1777"), ("/dev/shm", "1777"), (jail.WORKSPACE, "0755")):
+        for place, mode in (("/dev/shm", "1777"), (jail.WORKSPACE, "0755")):
             arguments += ["--perms", mode, "--size", str(space_bytes), "--tmpfs", place]
         if inputs is not None:
             arguments += ["--ro-bind", str(inputs), jail.INPUT]

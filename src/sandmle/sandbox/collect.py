@@ -18,6 +18,8 @@ _MAX_DEPTH = 32
 _BLOCK = 4096
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK = 1 << 20
+_MAX_PATH_BYTES = 1024
+"""Of a path below the workspace: far from the kernel's 4096, wherever the workspace lies."""
 
 
 def collect(folder_fd: int, names: tuple[str, ...], *, max_bytes: int) -> tuple[CollectedFile, ...]:
@@ -36,14 +38,15 @@ def copy_back(folder_fd: int, target: Path, *, max_bytes: int) -> None:
 
     The script itself, the inputs, links, devices, sockets, pipes, files with a second name and Python's caches stay
     behind, and so does what is too much: files beyond ``max_bytes`` together (holes count as if they were written),
-    very many files, very deep folders. What was copied back fits into the next execution's workspace.
+    very many files, very deep folders, very long paths. What was copied back can be copied in again: nothing that code
+    leaves behind may make the next execution fail.
     """
     for entry in os.scandir(target):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path)
         else:
             Path(entry.path).unlink()
-    _copy_folder(folder_fd, target, _Room(max_bytes), depth=0)
+    _copy_folder(folder_fd, target, _Room(max_bytes), depth=0, path_bytes=0)
 
 
 def _collect_one(folder_fd: int, name: str, max_bytes: int) -> CollectedFile:
@@ -104,9 +107,12 @@ class _Room:
     entries_left: int = _MAX_ENTRIES
 
 
-def _copy_folder(folder_fd: int, target: Path, room: _Room, *, depth: int) -> None:
+def _copy_folder(folder_fd: int, target: Path, room: _Room, *, depth: int, path_bytes: int) -> None:
     for name in sorted(os.listdir(folder_fd)):
         if name == _CACHE_FOLDER or (depth == 0 and name in _LEFT_BEHIND):
+            continue
+        length = path_bytes + 1 + len(os.fsencode(name))
+        if length > _MAX_PATH_BYTES:
             continue
         if room.entries_left <= 0:
             return
@@ -114,18 +120,18 @@ def _copy_folder(folder_fd: int, target: Path, room: _Room, *, depth: int) -> No
         with suppress(OSError):
             fd = os.open(name, _OPEN, dir_fd=folder_fd)
             try:
-                _copy_entry(fd, target / name, room, depth=depth)
+                _copy_entry(fd, target / name, room, depth=depth, path_bytes=length)
             finally:
                 os.close(fd)
 
 
-def _copy_entry(fd: int, place: Path, room: _Room, *, depth: int) -> None:
+def _copy_entry(fd: int, place: Path, room: _Room, *, depth: int, path_bytes: int) -> None:
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
         if depth < _MAX_DEPTH:
             room.entries_left -= 1
             place.mkdir()
-            _copy_folder(fd, place, room, depth=depth + 1)
+            _copy_folder(fd, place, room, depth=depth + 1, path_bytes=path_bytes)
         return
     on_disk = -(-status.st_size // _BLOCK) * _BLOCK
     if on_disk <= room.bytes_left and not _problem(status, room.bytes_left):

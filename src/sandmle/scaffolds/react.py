@@ -8,11 +8,8 @@ from sandmle.env import Episode
 from sandmle.errors import BundleError, ContextOverflowError, PolicyError
 from sandmle.grammars.scan import clean_text
 from sandmle.policies.base import Policy, SamplingParams
-from sandmle.records import Completion, Failure, Message, ReplyStatus, Trajectory, TrajectoryStatus
+from sandmle.records import Completion, Failure, Message, ReplyStatus, Trajectory, TrajectoryStatus, Usage
 from sandmle.scaffolds.base import Tally, Transcript, make_trajectory
-
-# The loop's clock and the episode's may differ by this much.
-_CLOCK_SLACK_S = 0.05
 
 
 class ReactScaffold:
@@ -54,12 +51,12 @@ class ReactScaffold:
         self, episode: Episode, policy: Policy, sampling: SamplingParams, transcript: Transcript, tally: Tally
     ) -> None:
         asked_s = self._clock()
-        completion = await _ask(episode, policy, sampling, transcript.snapshot())
-        model_s = self._clock() - asked_s
+        completion, usage = await _ask(episode, policy, sampling, transcript.snapshot())
+        model_s = max(0.0, self._clock() - asked_s - usage.lost_s)
         tally.model_s += model_s
+        tally.usage = tally.usage + usage
         if completion is None:
             return
-        tally.usage = tally.usage + completion.usage
         step = await episode.step(completion, model_s=model_s)
         if step.record.reply_status is not ReplyStatus.EMPTY:
             transcript.add("assistant", step.record.reply)
@@ -68,25 +65,30 @@ class ReactScaffold:
 
 async def _ask(
     episode: Episode, policy: Policy, sampling: SamplingParams, transcript: tuple[Message, ...]
-) -> Completion | None:
-    """Returns the policy's reply, or ends the episode."""
+) -> tuple[Completion | None, Usage]:
+    """Returns the policy's reply, or ends the episode; and what the call took.
+
+    A call is not cut when the episode's time is over. So a slow model, which answers, is told from a server that does
+    not: the late reply ends the episode by its time, with a reward; no reply is a fault, without one.
+    """
     limits = [limit for limit in (sampling.max_tokens, episode.turn_tokens()) if limit is not None]
     wanted = sampling.replace(max_tokens=min(limits) if limits else None)
-    left_s = episode.time_left_s()
+    # A policy bounds its own tries; this one catches a policy that does not.
+    guard_s = sampling.timeout_s + sampling.patience_s + episode.config.episode_s
     try:
-        return await asyncio.wait_for(policy.generate(transcript, wanted), left_s)
-    except TimeoutError as error:
-        if episode.time_left_s() <= _CLOCK_SLACK_S:
-            episode.end(TrajectoryStatus.TIME_BUDGET)
-        else:
-            episode.end(TrajectoryStatus.POLICY_ERROR, _failure("policy", error))
-    except ContextOverflowError:
-        episode.end(TrajectoryStatus.CONTEXT_OVERFLOW)
+        completion = await asyncio.wait_for(policy.generate(transcript, wanted), guard_s)
+        return completion, completion.usage
     except PolicyError as error:
-        episode.end(TrajectoryStatus.POLICY_ERROR, Failure(boundary="policy", message=clean_text(str(error))))
+        if isinstance(error, ContextOverflowError):
+            episode.end(TrajectoryStatus.CONTEXT_OVERFLOW)
+        else:
+            episode.end(TrajectoryStatus.POLICY_ERROR, Failure(boundary="policy", message=clean_text(str(error))))
+        retries = max(0, error.n_tries - 1)
+        usage = Usage(requests=error.n_tries, retries=retries, retry_wait_s=error.retry_wait_s, lost_s=error.lost_s)
+        return None, usage
     except Exception as error:  # a bug in a policy must not cost the other episodes
         episode.end(TrajectoryStatus.POLICY_ERROR, _failure("policy", error))
-    return None
+        return None, Usage()
 
 
 def _failure(boundary: str, error: Exception) -> Failure:

@@ -27,6 +27,8 @@ from sandmle.errors import BundleError
 from sandmle.records import GateReport, TaskSpec
 
 SPEC_FILE = "task.yaml"
+TASKS_DIR = "tasks"
+"""Where a generated task set holds its bundles."""
 DESCRIPTION_FILE = "description.md"
 ANSWERS_FILE = "private/answers.csv"
 TRAIN_FILE = "public/train.csv"
@@ -86,8 +88,15 @@ class Bundle:
             path: Path relative to the bundle, with forward slashes.
 
         Raises:
-            BundleError: The file cannot be read.
+            BundleError: The file cannot be read, or was changed since the task was loaded.
         """
+        data = self._read_bytes(path)
+        expected = self.spec.files.get(path)
+        if expected is not None and _sha256(data) != expected:
+            raise BundleError(f"task {self.task_id}: {_difference(path, data, expected)}")
+        return data
+
+    def _read_bytes(self, path: str) -> bytes:
         try:
             return (self.root / path).read_bytes()
         except OSError as error:
@@ -186,7 +195,10 @@ def check_bundle(root: Path) -> list[str]:
 
 
 def find_bundles(path: Path) -> list[Path]:
-    """Returns the bundles in a task set's folder, sorted by name; a bundle's own folder gives just itself.
+    """Returns the bundles in a folder, sorted by name.
+
+    Args:
+        path: A folder of tasks, what ``sandmle generate`` made, or a single task.
 
     Raises:
         BundleError: The folder does not exist or holds no bundle.
@@ -195,6 +207,8 @@ def find_bundles(path: Path) -> list[Path]:
         raise BundleError(f"no folder {path}; give a task or a folder of tasks")
     if (path / SPEC_FILE).is_file():
         return [path]
+    if (path / TASKS_DIR).is_dir():
+        path = path / TASKS_DIR
     found = sorted(entry.parent for entry in path.glob(f"*/{SPEC_FILE}") if not entry.parent.name.startswith("."))
     if not found:
         raise BundleError(f"no tasks in {path}; a task is a folder with {SPEC_FILE}, made by `sandmle generate`")
@@ -214,8 +228,10 @@ def _load_spec(root: Path) -> TaskSpec:
         raise BundleError(f"{root} is not a task: it has no {SPEC_FILE}") from error
     except OSError as error:
         raise BundleError(f"cannot read {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise BundleError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        # YAML's own readers of dates and numbers raise whatever Python does.
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise BundleError(f"{path} is not YAML: {reason}") from error
     version = raw.get("schema_version") if isinstance(raw, dict) else None
     if version != 1:
         raise BundleError(f"{path} has schema_version {version!r}; this release reads version 1")
@@ -235,12 +251,16 @@ def _file_problems(bundle: Bundle) -> list[str]:
         if path not in present:
             problems.append(f"{path} is missing")
             continue
-        found = _sha256(bundle.read(path))
-        if found != expected:
-            problems.append(f"{path} was changed: its SHA-256 is {found[:12]}..., {SPEC_FILE} says {expected[:12]}...")
+        data = bundle._read_bytes(path)
+        if _sha256(data) != expected:
+            problems.append(_difference(path, data, expected))
     extra = sorted(present - set(wanted) - _UNHASHED)
     problems.extend(f"{path} is not named in {SPEC_FILE}" for path in extra)
     return problems
+
+
+def _difference(path: str, data: bytes, expected: str) -> str:
+    return f"{path} was changed: its SHA-256 is {_sha256(data)[:12]}..., {SPEC_FILE} says {expected[:12]}..."
 
 
 def _walk(root: Path) -> list[str]:

@@ -31,6 +31,7 @@ def serve(
     out: int,
     err: int,
     root: str | None,
+    covered: dict[str, Any],
     *,
     user_namespace: bool,
     zygote: socket.socket | None = None,
@@ -42,16 +43,19 @@ def serve(
         out: Where the code's stdout goes.
         err: Where the code's stderr goes.
         root: The view's template, to be completed and entered; None when this process already stands in the view.
+        covered: See ``jail.complete``.
         user_namespace: The rights come from a user namespace rather than from being root.
         zygote: Makes the code's process; None to fork it from this one.
     """
+    # To the first process of a namespace the kernel delivers only signals that it handles: it is to handle none.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         request = _receive(control)
         request["user_namespace"] = user_namespace
         confine.join_cgroups(request["cgroups"])
         confine.offer_to_memory_killer()
         namespaces: list[int] = []
-        spaces = _prepare_view(root, request, namespaces)
+        spaces = _prepare_view(root, request, covered, namespaces)
         fds = [os.pidfd_open(os.getpid()), *spaces]
         _send(control, {"event": "ready"}, fds)
         for fd in fds:
@@ -122,7 +126,9 @@ def _tell_start(control: socket.socket, reading: int) -> None:
     _send(control, {"event": "start"})
 
 
-def _prepare_view(root: str | None, request: dict[str, Any], namespaces: list[int]) -> list[int]:
+def _prepare_view(
+    root: str | None, request: dict[str, Any], covered: dict[str, Any], namespaces: list[int]
+) -> list[int]:
     """Completes and enters the view; opens this process's namespaces and returns the places that code may fill."""
     user_namespace = request["user_namespace"]
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -143,7 +149,7 @@ def _prepare_view(root: str | None, request: dict[str, Any], namespaces: list[in
     )
     namespaces += [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
     # A nested user namespace is set up through /proc; the code itself may not write there by its Landlock rules.
-    jail.complete(root, request, owner, proc_writable=user_namespace)
+    jail.complete(root, request, owner, covered, proc_writable=user_namespace)
     _write_script(root + jail.WORKSPACE, request, owner)
     spaces = jail.open_spaces(root)
     jail.enter(root)
@@ -205,4 +211,4 @@ def main() -> NoReturn:
     control = socket.socket(fileno=int(sys.argv[1]))
     out, err = int(sys.argv[2]), int(sys.argv[3])
     # argv[4] is the host's workspace, to be copied from by the path that the request names.
-    serve(control, out, err, None, user_namespace=sys.argv[5] == "user_namespace")
+    serve(control, out, err, None, {}, user_namespace=sys.argv[5] == "user_namespace")

@@ -11,6 +11,7 @@ WORKSPACE = "/workspace"
 INPUT = WORKSPACE + "/input"
 SCRIPT_NAME = "main.py"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+_FRESH = ("/tmp", "/dev/shm")
 _TMPFS = kernel.MS_NOSUID | kernel.MS_NODEV
 _COPY_CHUNK = 1 << 20
 _SPACES = (WORKSPACE, "/tmp", "/dev/shm")
@@ -30,19 +31,12 @@ def build_template(root: str, view: dict[str, Any]) -> None:
     """
     kernel.mount("", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", root, "tmpfs", _TMPFS, "mode=755,size=1m,nr_inodes=4096")
-    for source, target in view["binds"]:
-        place = root + target
-        _make_place(source, place)
-        kernel.bind(source, place)
+    _show_libraries(root, view)
     for target, link in view["symlinks"]:
         os.makedirs(os.path.dirname(root + link), exist_ok=True)  # noqa: PTH103, PTH120
         os.symlink(target, root + link)  # noqa: PTH211
     for path, text in view["files"].items():
         _write(root + path, text.encode())
-    for folder in view["mask_folders"]:
-        kernel.mount("tmpfs", root + folder, "tmpfs", _TMPFS | kernel.MS_RDONLY, "mode=755,size=4k,nr_inodes=2")
-    for path in view["mask_files"]:
-        kernel.bind("/dev/null", root + path)
     for name in ("proc", "tmp", "workspace", "dev/shm"):
         os.makedirs(f"{root}/{name}", exist_ok=True)  # noqa: PTH103
     for name in _DEVICES:
@@ -53,8 +47,42 @@ def build_template(root: str, view: dict[str, Any]) -> None:
         os.symlink(target, f"{root}/dev/{name}")  # noqa: PTH211
 
 
-def complete(root: str, request: dict[str, Any], owner: tuple[int, int], *, proc_writable: bool) -> None:
-    """Adds what one execution has for itself: workspace, inputs, /tmp, /dev/shm, /proc."""
+def below_fresh_places(view: dict[str, Any]) -> dict[str, Any]:
+    """Returns the part of the view that ``complete`` must show again, since it covers /tmp with a fresh one."""
+
+    def is_covered(path: str) -> bool:
+        return path.startswith(tuple(f"{place}/" for place in _FRESH))
+
+    return {
+        "binds": [pair for pair in view["binds"] if is_covered(pair[1])],
+        "mask_folders": list(filter(is_covered, view["mask_folders"])),
+        "mask_files": list(filter(is_covered, view["mask_files"])),
+    }
+
+
+def _show_libraries(root: str, view: dict[str, Any]) -> None:
+    for source, target in view["binds"]:
+        place = root + target
+        _make_place(source, place)
+        kernel.bind(source, place)
+    for folder in view["mask_folders"]:
+        kernel.mount("tmpfs", root + folder, "tmpfs", _TMPFS | kernel.MS_RDONLY, "mode=755,size=4k,nr_inodes=2")
+    for path in view["mask_files"]:
+        kernel.bind("/dev/null", root + path)
+
+
+def complete(
+    root: str, request: dict[str, Any], owner: tuple[int, int], covered: dict[str, Any], *, proc_writable: bool
+) -> None:
+    """Adds what one execution has for itself: workspace, inputs, /tmp, /dev/shm, /proc.
+
+    Args:
+        root: The template.
+        request: What to run.
+        owner: User and group of the workspace.
+        covered: Libraries that lie below /tmp, from ``below_fresh_places``.
+        proc_writable: Leave /proc writable.
+    """
     size = request["space_bytes"]
     uid, gid = owner
     workspace = root + WORKSPACE
@@ -64,8 +92,9 @@ def complete(root: str, request: dict[str, Any], owner: tuple[int, int], *, proc
     if request["inputs"] is not None:
         os.mkdir(root + INPUT)  # noqa: PTH102
         _show_inputs(request["inputs"], root + INPUT)
-    for place in ("/tmp", "/dev/shm"):
+    for place in _FRESH:
         kernel.mount("tmpfs", root + place, "tmpfs", _TMPFS, f"mode=1777,size={size},{inodes}")
+    _show_libraries(root, covered)
     flags = _TMPFS | kernel.MS_NOEXEC | (0 if proc_writable else kernel.MS_RDONLY)
     kernel.mount("proc", root + "/proc", "proc", flags, "hidepid=2")
 

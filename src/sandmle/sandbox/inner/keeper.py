@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import sys
+from typing import Any
 
 from sandmle.sandbox.inner import init, jail, kernel, zygote
 
@@ -34,7 +35,8 @@ def main() -> None:
         return
     server.sendall(json.dumps(warm).encode())
     if "failed" not in warm:
-        _serve(server, parent, requests, setup["root"], user_namespace=setup["user_namespace"])
+        covered = jail.below_fresh_places(setup["view"])
+        _serve(server, parent, requests, setup["root"], covered, user_namespace=setup["user_namespace"])
 
 
 def _start_zygote(preload: list[str], unwanted: list[int]) -> tuple[socket.socket, dict[str, object]]:
@@ -50,7 +52,15 @@ def _start_zygote(preload: list[str], unwanted: list[int]) -> tuple[socket.socke
     return near, json.loads(answer or b'{"failed": "the warm server died while it imported the libraries"}')
 
 
-def _serve(server: socket.socket, parent: int, requests: socket.socket, root: str, *, user_namespace: bool) -> None:
+def _serve(
+    server: socket.socket,
+    parent: int,
+    requests: socket.socket,
+    root: str,
+    covered: dict[str, Any],
+    *,
+    user_namespace: bool,
+) -> None:
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them; their ends are seen from outside
     while True:
@@ -68,7 +78,7 @@ def _serve(server: socket.socket, parent: int, requests: socket.socket, root: st
             os.close(own_pids)
             os.close(parent)
             control = socket.socket(fileno=fds[0])
-            init.serve(control, fds[1], fds[2], root, user_namespace=user_namespace, zygote=requests)
+            init.serve(control, fds[1], fds[2], root, covered, user_namespace=user_namespace, zygote=requests)
         for fd in fds:
             os.close(fd)
         kernel.setns(own_pids, kernel.CLONE_NEWPID)
