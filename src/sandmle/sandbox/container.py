@@ -189,7 +189,7 @@ class ContainerSandbox:
             build = f"{self.name} build --tag {self.image} --file docker/sandbox/Dockerfile ."
             return f"there is no image {self.image}; build it in this project's folder: {build}"
         if "cannot connect" in lower or "permission denied" in lower:
-            return f"{reason}; start {self.name}'s service, or let this user use it"
+            return f"{reason.rstrip('.?')}; start {self.name}'s service, or let this user use it"
         return reason
 
     def _disconnect(self) -> None:

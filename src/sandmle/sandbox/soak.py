@@ -18,6 +18,7 @@ _GRACE_S = 0.5
 _GROWTH = 0.05
 _MIN_FOR_MEMORY = 1000
 """Fewer executions say nothing about a slow leak."""
+_WARM_UP = 50
 _SETTLE_S = 3.0
 _OK, _ERROR, _TIMEOUT, _OOM = ExecStatus.OK, ExecStatus.ERROR, ExecStatus.TIMEOUT, ExecStatus.OOM
 _TOKEN = "TOKEN"
@@ -94,6 +95,8 @@ def soak(backend: str, *, n: int, workers: int = 2, progress: Callable[[int], No
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         with open_backend(backend, workers=workers) as sandbox:
             run = _Run(sandbox, Path(name), token)
+            if n >= _MIN_FOR_MEMORY:
+                run.warm_up()
             run.some(min(n, 4 * workers))  # what is made once is made now
             inside = _Traces.now()
             done, early_mb = min(n, 4 * workers), _own_mb()
@@ -140,6 +143,11 @@ class _Run:
             for kind, result in zip(kinds, pool.map(self._one, kinds), strict=True):
                 self._note(kind, result)
         self._next += count
+
+    def warm_up(self) -> None:
+        """Runs what needs the most memory of the caller, until its allocator has kept all that it will keep."""
+        with ThreadPoolExecutor(self._sandbox.workers) as pool:
+            list(pool.map(self._one, ["floods"] * _WARM_UP * self._sandbox.workers))
 
     def _one(self, kind: str) -> ExecResult | str:
         code, limits, _, _ = _KINDS[kind]

@@ -1,6 +1,7 @@
-"""``multiprocessing`` where /dev/shm is out of reach: semaphores of our own, and shared values in the temporary folder.
+"""``multiprocessing`` where /dev/shm is out of reach: semaphores of our own, shared values in the temporary folder.
 
-The C library keeps named semaphores in /dev/shm. These live in anonymous shared memory, so processes made by fork share them. Fresh interpreters cannot.
+The C library keeps named semaphores in /dev/shm. These live in anonymous shared memory, so processes made by fork share
+them. Fresh interpreters cannot.
 """
 
 import ctypes
