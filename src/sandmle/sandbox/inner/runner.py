@@ -10,7 +10,22 @@ import threading
 import types
 from typing import NoReturn
 
-_OWN_MODULES = ("confine", "init", "jail", "keeper", "kernel", "landlock", "runner", "seccomp", "zygote")
+_OWN_MODULES = (
+    "confine",
+    "init",
+    "jail",
+    "keeper",
+    "kernel",
+    "landlock",
+    "plain",
+    "runner",
+    "seccomp",
+    "semaphores",
+    "tree",
+    "warden",
+    "wire",
+    "zygote",
+)
 
 
 def run_script(path: str, code: bytes, rng_seed: int) -> NoReturn:
