@@ -1,5 +1,6 @@
 """Thousands of executions of every kind in a row, and then a look at what they have left: nothing."""
 
+import gc
 import os
 import secrets
 import tempfile
@@ -16,9 +17,8 @@ from sandmle.sandbox.inner import tree
 
 _GRACE_S = 0.5
 _GROWTH = 0.05
-_MIN_FOR_MEMORY = 1000
-"""Fewer executions say nothing about a slow leak."""
-_WARM_UP = 50
+_MIN_FOR_MEMORY = 5000
+"""The allocator takes some 500 executions to reach what it keeps, and a tenth of all must be past that."""
 _SETTLE_S = 3.0
 _OK, _ERROR, _TIMEOUT, _OOM = ExecStatus.OK, ExecStatus.ERROR, ExecStatus.TIMEOUT, ExecStatus.OOM
 _TOKEN = "TOKEN"
@@ -95,8 +95,6 @@ def soak(backend: str, *, n: int, workers: int = 2, progress: Callable[[int], No
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         with open_backend(backend, workers=workers) as sandbox:
             run = _Run(sandbox, Path(name), token)
-            if n >= _MIN_FOR_MEMORY:
-                run.warm_up()
             run.some(min(n, 4 * workers))  # what is made once is made now
             inside = _Traces.now()
             done, early_mb = min(n, 4 * workers), _own_mb()
@@ -143,11 +141,6 @@ class _Run:
             for kind, result in zip(kinds, pool.map(self._one, kinds), strict=True):
                 self._note(kind, result)
         self._next += count
-
-    def warm_up(self) -> None:
-        """Runs what needs the most memory of the caller, until its allocator has kept all that it will keep."""
-        with ThreadPoolExecutor(self._sandbox.workers) as pool:
-            list(pool.map(self._one, ["floods"] * _WARM_UP * self._sandbox.workers))
 
     def _one(self, kind: str) -> ExecResult | str:
         code, limits, _, _ = _KINDS[kind]
@@ -217,5 +210,6 @@ class _Traces(Record):
 
 
 def _own_mb() -> float:
+    gc.collect()  # what waits for the collector is no leak
     own = tree.look(os.getpid())
     return tree.memory_mb([own] if own else [], exact=False)
