@@ -18,7 +18,8 @@ from sandmle.sandbox.inner import tree
 _GRACE_S = 0.5
 _GROWTH = 0.05
 _MIN_FOR_MEMORY = 5000
-"""The allocator takes some 500 executions to reach what it keeps, and a tenth of all must be past that."""
+"""The allocator takes some 500 executions to reach what it keeps, and a fifth of all must be past that."""
+_EARLY = 5
 _SETTLE_S = 3.0
 _OK, _ERROR, _TIMEOUT, _OOM = ExecStatus.OK, ExecStatus.ERROR, ExecStatus.TIMEOUT, ExecStatus.OOM
 _TOKEN = "TOKEN"
@@ -69,7 +70,7 @@ class SoakReport(Record):
     latest_s: float
     """The longest that one went on beyond its deadline."""
     memory_mb_early: float
-    """Memory of this process after a tenth of the executions."""
+    """Memory of this process after a fifth of the executions."""
     memory_mb_late: float
     problems: tuple[str, ...]
 
@@ -102,7 +103,7 @@ def soak(backend: str, *, n: int, workers: int = 2, progress: Callable[[int], No
                 step = min(max(workers, n // 20), n - done)
                 run.some(step)
                 done += step
-                if done <= n // 10:
+                if done - step < n // _EARLY:
                     early_mb = _own_mb()
                 progress(done)
             late_mb = _own_mb()
