@@ -12,10 +12,13 @@ from sandmle.sandbox.base import Capability, Sandbox
 BACKENDS = {
     "forkserver": "sandmle.sandbox.forkserver:ForkserverSandbox",
     "bwrap": "sandmle.sandbox.bwrap:BwrapSandbox",
+    "restricted": "sandmle.sandbox.restricted:RestrictedSandbox",
+    "docker": "sandmle.sandbox.container:DockerSandbox",
+    "podman": "sandmle.sandbox.container:PodmanSandbox",
 }
 """Where the built-in backends are, the default one first."""
 DEFAULT_BACKEND = "forkserver"
-_GROUP = "sandmle.sandboxes"
+PLUGIN_GROUP = "sandmle.sandboxes"
 
 
 class ForkserverConfig(Record):
@@ -42,10 +45,35 @@ class BwrapConfig(Record):
     require: tuple[Capability, ...] = ()
 
 
-SandboxConfig = Annotated[ForkserverConfig | BwrapConfig, Field(discriminator="backend")]
+class RestrictedConfig(Record):
+    """The weaker backend for machines without root and user namespaces; hidden answers must be kept elsewhere."""
+
+    backend: Literal["restricted"] = "restricted"
+    workers: int | None = Field(default=None, gt=0)
+    python: str | None = None
+    threads: int = Field(default=1, gt=0)
+    require: tuple[Capability, ...] = ()
 
 
-def open_sandbox(config: ForkserverConfig | BwrapConfig | None = None) -> Sandbox:
+class ContainerConfig(Record):
+    """One long-lived container, which holds a warm server."""
+
+    backend: Literal["docker", "podman"]
+    workers: int | None = Field(default=None, gt=0)
+    image: str = "sandmle-sandbox"
+    """Built from ``docker/sandbox/Dockerfile``."""
+    memory_mb: int | None = Field(default=None, gt=0)
+    """Memory of the whole container; None for 2560 for each worker."""
+    disk_mb: int = Field(default=1024, gt=0)
+    processes: int = Field(default=1024, gt=0)
+    require: tuple[Capability, ...] = ()
+
+
+AnyConfig = ForkserverConfig | BwrapConfig | RestrictedConfig | ContainerConfig
+SandboxConfig = Annotated[AnyConfig, Field(discriminator="backend")]
+
+
+def open_sandbox(config: AnyConfig | None = None) -> Sandbox:
     """Returns a started sandbox. There is no fall-back to a weaker one.
 
     Args:
@@ -56,7 +84,7 @@ def open_sandbox(config: ForkserverConfig | BwrapConfig | None = None) -> Sandbo
             the message names what is missing.
     """
     config = config or ForkserverConfig()
-    factory = resolve("sandbox", config.backend, BACKENDS, _GROUP)
+    factory = resolve("sandbox", config.backend, BACKENDS, PLUGIN_GROUP)
     settings = config.model_dump(exclude={"backend", "require"})
     sandbox: Sandbox = factory(**settings).start()
     missing = [capability.value for capability in config.require if capability not in sandbox.capabilities]
@@ -76,5 +104,5 @@ def open_backend(name: str, *, workers: int | None = None) -> Sandbox:
         ConfigError: The name is not known.
         SandboxUnavailableError: This machine cannot run that backend.
     """
-    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, _GROUP)(workers=workers).start()
+    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)(workers=workers).start()
     return sandbox

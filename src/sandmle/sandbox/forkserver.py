@@ -79,7 +79,9 @@ _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "mall
 _ISOLATED = frozenset(
     {
         Capability.FILESYSTEM,
+        Capability.FILE_CONTENTS,
         Capability.PROCESS,
+        Capability.PROCESS_CONTENTS,
         Capability.NETWORK,
         Capability.PRIVILEGE,
         Capability.SYSCALLS,

@@ -22,6 +22,8 @@ _ALLOW_USER_NAMESPACES = (
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
 )
 
+_NOTES = {"restricted": "weaker, and used only if named: keep hidden answers under another user or on another machine"}
+
 
 class Finding(Record):
     """One thing of this machine that isolation rests on."""
@@ -40,6 +42,8 @@ class BackendReport(Record):
     works: bool
     capabilities: tuple[Capability, ...] = ()
     missing: tuple[Capability, ...] = ()
+    note: str = ""
+    """What who uses it must know."""
     reason: str = ""
     """Why it does not work."""
 
@@ -78,6 +82,7 @@ def _try_backend(name: str) -> BackendReport:
         works=True,
         capabilities=tuple(capability for capability in Capability if capability in held),
         missing=tuple(capability for capability in Capability if capability not in held),
+        note=_NOTES.get(name, ""),
     )
 
 
@@ -91,7 +96,8 @@ def _kernel() -> Finding:
 def _landlock() -> Finding:
     version = landlock.abi_version()
     if version:
-        return Finding(name="landlock", is_there=True, detail=f"version {version} of its interface")
+        enough = "" if version >= landlock.SCOPE_ABI else f"; the restricted sandbox needs {landlock.SCOPE_ABI}"
+        return Finding(name="landlock", is_there=True, detail=f"version {version} of its interface{enough}")
     return Finding(
         name="landlock",
         is_there=False,

@@ -12,6 +12,8 @@ from sandmle.sandbox.inner import jail, kernel, landlock, runner, seccomp
 
 CONFINED = b"+"
 """What is written to the notify pipe when nothing is left to give up; anything else there is an error text."""
+_NOTIFY = 3
+_MB = 1 << 20
 _SPARE_PROCESSES = 16
 _READABLE = ("/",)
 _WRITABLE = (jail.WORKSPACE, "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full")
@@ -52,37 +54,61 @@ def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoRetur
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
         os.setsid()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-        null = os.open("/dev/null", os.O_RDONLY)
-        for fd, target in ((null, 0), (out, 1), (err, 2)):
-            os.dup2(fd, target, inheritable=True)
-        notify = os.dup2(notify, 3, inheritable=False)
-        os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        notify = connect(out, err, notify)
         _drop_rights(settings)
         landlock.restrict(_READABLE, _WRITABLE)
         seccomp.install(seccomp.build())
         with open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", "rb") as file:  # noqa: PTH123
             code = file.read()
         rng_seed = settings["rng_seed"]
-        # Exactly this: what the server's libraries or bubblewrap have added is not there.
-        os.environ.clear()
-        os.environ.update(settings["environment"])
-        runner.load_numpy()
-        settings.clear()
+        forget(settings)
+    except BaseException:
+        give_up()
+    run(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed, notify)
+
+
+def connect(out: int, err: int, notify: int) -> int:
+    """Gives this process the standard streams of the code and no other descriptor but one; returns that one."""
+    null = os.open("/dev/null", os.O_RDONLY)
+    for fd, target in ((null, 0), (out, 1), (err, 2)):
+        os.dup2(fd, target, inheritable=True)
+    os.dup2(notify, _NOTIFY, inheritable=False)
+    os.closerange(_NOTIFY + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return _NOTIFY
+
+
+def forget(settings: dict[str, Any]) -> None:
+    """Takes over the environment from the settings, and leaves nothing of either in this process."""
+    # Exactly this: what the server's libraries or bubblewrap have added is not there.
+    os.environ.clear()
+    os.environ.update(settings["environment"])
+    runner.load_numpy()
+    settings.clear()
+
+
+def give_up() -> NoReturn:
+    """Tells why this process could not be confined, after ``connect``, and ends it."""
+    os.write(_NOTIFY, traceback.format_exc(limit=-3).encode())
+    os._exit(70)
+
+
+def run(path: str, code: bytes, rng_seed: int, notify: int) -> NoReturn:
+    """Says that the code starts, and runs it; the process ends with it."""
+    try:
         os.write(notify, CONFINED)
         os.close(notify)
-    except BaseException:
-        os.write(3, traceback.format_exc(limit=-3).encode())
-        os._exit(70)
-    try:
-        runner.run_script(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed)
+        runner.run_script(path, code, rng_seed)
     finally:
-        # Only when the runner itself breaks; nothing of this process may go on as if it were process 1.
+        # Only when the runner itself breaks; nothing of this process may go on as if it were its parent.
         os.write(2, traceback.format_exc().encode())
         os._exit(70)
 
 
 def _drop_rights(settings: dict[str, Any]) -> None:
-    _set_limits(settings)
+    # The control group's clock is the exact one; without it this is the only one.
+    spare_s = 0 if settings["uncounted"] else 2
+    more = {resource.RLIMIT_DATA: settings["memory_mb"] * _MB} if settings["uncounted"] else {}
+    set_limits(settings, spare_cpu_s=spare_s, more=more)
     if settings["user_namespace"]:
         _nest_user_namespace()
         kernel.drop_bounding_set()
@@ -110,21 +136,24 @@ def _nest_user_namespace() -> None:
             file.write(text)
 
 
-def _set_limits(settings: dict[str, Any]) -> None:
-    mb = 1 << 20
-    # The control group's clock is the exact one; without it this is the only one.
-    cpu_s = math.ceil(settings["cpu_s"]) + (0 if settings["uncounted"] else 2)
+def set_limits(settings: dict[str, Any], *, spare_cpu_s: int = 0, more: dict[int, int]) -> None:
+    """Sets the resource limits of this process for good, none above those that it has.
+
+    Args:
+        settings: The request's limits.
+        spare_cpu_s: Given on top, where another clock is the exact one.
+        more: Further limits by their number in ``resource``.
+    """
     limits = {
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_CPU: cpu_s,
-        resource.RLIMIT_FSIZE: settings["file_mb"] * mb,
+        resource.RLIMIT_CPU: math.ceil(settings["cpu_s"]) + spare_cpu_s,
+        resource.RLIMIT_FSIZE: settings["file_mb"] * _MB,
         resource.RLIMIT_NOFILE: 1024,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_SIGPENDING: 256,
+        **more,
     }
-    if settings["uncounted"]:
-        limits[resource.RLIMIT_DATA] = settings["memory_mb"] * mb
     for kind, value in limits.items():
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -5,7 +5,6 @@ which the code never inherits: ``ready`` (with descriptors of itself and of the 
 ``failed``.
 """
 
-import array
 import json
 import os
 import resource
@@ -17,9 +16,8 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from sandmle.sandbox.inner import confine, jail, kernel
+from sandmle.sandbox.inner import confine, jail, kernel, wire
 
-_LENGTH_BYTES = 8
 _GRACE_S = 0.25
 """The supervisor kills at the deadline; this process does so itself a little later, should the supervisor be slow."""
 NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
@@ -50,14 +48,14 @@ def serve(
     # To the first process of a namespace the kernel delivers only signals that it handles: it is to handle none.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        request = _receive(control)
+        request = wire.receive(control)
         request["user_namespace"] = user_namespace
         confine.join_cgroups(request["cgroups"])
         confine.offer_to_memory_killer()
         namespaces: list[int] = []
         spaces = _prepare_view(root, request, covered, namespaces)
         fds = [os.pidfd_open(os.getpid()), *spaces]
-        _send(control, {"event": "ready"}, fds)
+        wire.send(control, {"event": "ready"}, fds)
         for fd in fds:
             os.close(fd)
         # Before the code exists: it must never see this process's memory or descriptors.
@@ -67,11 +65,13 @@ def serve(
             if zygote is None
             else _run_by(zygote, request, control, out, err, namespaces)
         )
-        _send(control, {"event": "exit", **end})
+        wire.send(control, {"event": "exit", **end})
     except jail.Refused as error:
-        _send(control, {"event": "refused", "message": str(error)})
+        wire.tell(control, {"event": "refused", "message": str(error)})
+    except wire.Gone:
+        os._exit(0)
     except BaseException:
-        _send(control, {"event": "failed", "message": traceback.format_exc(limit=-3)})
+        wire.tell(control, {"event": "failed", "message": traceback.format_exc(limit=-3)})
     os._exit(0)
 
 
@@ -123,7 +123,7 @@ def _tell_start(control: socket.socket, reading: int) -> None:
     os.close(reading)
     if note != confine.CONFINED:
         raise RuntimeError(f"cannot confine the code: {note.decode(errors='replace') or 'it died first'}")
-    _send(control, {"event": "start"})
+    wire.send(control, {"event": "start"})
 
 
 def _prepare_view(
@@ -180,30 +180,6 @@ def _wait(child: int, seconds: float) -> int | None:
         if left <= 0:
             return None
         signal.sigtimedwait({signal.SIGCHLD}, left)
-
-
-def _receive(control: socket.socket) -> dict[str, Any]:
-    length = int.from_bytes(_read_exactly(control, _LENGTH_BYTES), "big")
-    request: dict[str, Any] = json.loads(_read_exactly(control, length))
-    return request
-
-
-def _read_exactly(control: socket.socket, count: int) -> bytes:
-    data = bytearray()
-    while len(data) < count:
-        chunk = control.recv(min(1 << 20, count - len(data)))
-        if not chunk:
-            os._exit(0)  # the supervisor is gone
-        data += chunk
-    return bytes(data)
-
-
-def _send(control: socket.socket, event: dict[str, Any], fds: list[int] | None = None) -> None:
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    try:
-        control.sendmsg([json.dumps(event).encode() + b"\n"], rights)
-    except OSError:
-        os._exit(0)  # the supervisor is gone
 
 
 def main() -> NoReturn:

@@ -4,17 +4,14 @@ It never reads a request: it passes descriptors on to its fork. So neither its m
 of any episode. It has one thread, or it refuses to serve.
 """
 
-import gc
-import importlib
 import json
 import os
 import select
 import signal
 import socket
-import time
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from sandmle.sandbox.inner import confine, kernel, seccomp
+from sandmle.sandbox.inner import confine, kernel, warm
 from sandmle.sandbox.inner.init import NAMESPACES
 
 _OTHERS = ("settings", "out", "err", "notify", "status")
@@ -28,16 +25,12 @@ def serve(requests: socket.socket, preload: list[str]) -> NoReturn:
         requests: Every message is one execution: descriptors of its namespaces and pipes.
         preload: Modules to import; those that are not installed are skipped.
     """
-    answer = _preload(preload)
-    seccomp.build()  # here, so that every fork has it
-    threads = _thread_count()
-    if threads != 1:
-        reason = f"the libraries left {threads} threads running, so the server cannot be forked safely"
-        requests.sendall(json.dumps({"failed": reason}).encode())
+    answer = warm.load(preload)
+    try:
+        warm.settle()
+    except RuntimeError as error:
+        requests.sendall(json.dumps({"failed": str(error)}).encode())
         os._exit(1)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    gc.collect()
-    gc.freeze()
     requests.sendall(json.dumps(answer).encode())
     del answer
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
@@ -97,23 +90,3 @@ def _report_ends(running: dict[int, int]) -> None:
             pass  # process 1 was killed: that is how the code ended
         finally:
             os.close(fd)
-
-
-def _preload(names: list[str]) -> dict[str, Any]:
-    start = time.process_time()
-    loaded = []
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            continue
-        loaded.append(name)
-    return {"loaded": loaded, "import_cpu_s": time.process_time() - start}
-
-
-def _thread_count() -> int:
-    with open("/proc/self/status") as file:  # noqa: PTH123
-        for line in file:
-            if line.startswith("Threads:"):
-                return int(line.split()[1])
-    return 0
