@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 from sandmle.records import Limits
 
 _ROOT = Path("/sys/fs/cgroup")
-_PREFIX = "sandmle-"
+PREFIX = "sandmle-"
+"""Of the names of all groups, before the number of the process that made them."""
 _MB = 1 << 20
 
 
@@ -210,14 +211,14 @@ def make_slot(sandbox_id: str, index: int) -> SlotGroup:
         index: The slot.
     """
     kind, _ = cgroup_kind()
-    name = f"{_PREFIX}{os.getpid()}-{sandbox_id}-{index}"
+    name = f"{PREFIX}{os.getpid()}-{sandbox_id}-{index}"
     try:
         if kind == "v1":
             # A group of its own under "cpu" gets its share of the cores however many processes it starts.
             controllers = ["memory", "pids", "cpuacct"] + (
                 ["cpu"] if (_ROOT / "cpu" / "cgroup.procs").is_file() else []
             )
-            folders = {controller: _own_v1(controller) / name for controller in controllers}
+            folders = {controller: own_v1(controller) / name for controller in controllers}
             for folder in folders.values():
                 folder.mkdir(exist_ok=True)
             return V1Group(folders)
@@ -236,14 +237,14 @@ def remove_leftovers() -> None:
     """Removes groups of processes that are gone: a killed parent could not clean up."""
     trees = [_ROOT, *(_ROOT / name for name in ("memory", "pids", "cpuacct", "cpu"))]
     for tree in trees:
-        for folder in tree.glob(f"**/{_PREFIX}*-*") if tree.is_dir() else ():
-            owner = folder.name.removeprefix(_PREFIX).split("-")[0]
+        for folder in tree.glob(f"**/{PREFIX}*-*") if tree.is_dir() else ():
+            owner = folder.name.removeprefix(PREFIX).split("-")[0]
             if owner.isdigit() and not Path(f"/proc/{owner}").exists():
                 _remove(folder)
 
 
-def _own_v1(controller: str) -> Path:
-    """Returns this process's own v1 group: memory limits set above it keep holding."""
+def own_v1(controller: str) -> Path:
+    """Returns this process's own v1 group of a controller: memory limits set above it keep holding."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         if controller in names.split(","):

@@ -17,12 +17,14 @@ from typing import Any, Protocol
 from sandmle.errors import SandboxError
 from sandmle.records import ExecStatus, Limits
 from sandmle.sandbox.base import ExecRequest, Sandbox
+from sandmle.sandbox.bench.clock import Clock
 from sandmle.sandbox.boot import environment
 from sandmle.sandbox.inner import tree
 
 _WALL_S = 300.0
 _COLLECT = "submission.csv"
-_TICKS = os.sysconf("SC_CLK_TCK")
+_AFTERMATH_S = 0.005
+"""What servers still do after an answer belongs to the execution."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +147,20 @@ class JupyterKernel:
 class Backend:
     """A started sandbox."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        """Measures a sandbox; its servers are the children that this process has gained since ``children_before``."""
+    def __init__(self, sandbox: Sandbox, servers: list[int], clock: Clock | None) -> None:
+        """Measures a sandbox.
+
+        Args:
+            sandbox: It is started.
+            servers: Its processes that stay between executions.
+            clock: Counts all of it, this process included; None to add up what the parts tell, which misses what
+                processes of the sandbox's own take that nobody waits for.
+        """
         self.name = sandbox.name
         self.is_cold = sandbox.name == "bwrap"
         self._sandbox = sandbox
-        self.servers: list[int] = []
+        self._servers = servers
+        self._clock = clock
         self._told_s = 0.0
 
     def run(self, code: str, inputs: Path) -> Spent:
@@ -158,22 +168,30 @@ class Backend:
         with _workspace() as workspace:
             limits = Limits(wall_s=_WALL_S, memory_mb=4096)
             request = ExecRequest(code, workspace, inputs, limits, collect=(_COLLECT,))
-            start_s, own_s = time.perf_counter(), time.thread_time()
+            clock = self._clock or time.thread_time
+            before_s, start_s = clock(), time.perf_counter()
             result = self._sandbox.execute(request)
-            wall_s, own_s = time.perf_counter() - start_s, time.thread_time() - own_s
+            wall_s = time.perf_counter() - start_s
+            if self._clock is not None:
+                time.sleep(_AFTERMATH_S)
+            spent_s = clock() - before_s
         if result.status is not ExecStatus.OK:
             raise SandboxError(f"{self.name} failed: {result.status} {result.detail} {result.stderr[-300:]}")
+        if self._clock is not None:
+            return Spent(wall_s, spent_s)
         self._told_s += result.cpu_s
-        return Spent(wall_s, result.cpu_s + own_s)
+        return Spent(wall_s, result.cpu_s + spent_s)
 
     def other_cpu_s(self) -> float:
         """Returns what servers and helpers took beyond what executions were told to have taken."""
-        living = [tree.look(pid) for pid in self.servers]
+        if self._clock is not None:
+            return 0.0
+        living = [tree.look(pid) for pid in self._servers]
         return sum(process.cpu_s for process in living if process) - self._told_s
 
     def server_mb(self) -> float | None:
         """Returns the memory of the server, pages that it shares divided by who shares them."""
-        living = [process for pid in self.servers if (process := tree.look(pid))]
+        living = [process for pid in self._servers if (process := tree.look(pid))]
         return tree.memory_mb(living, exact=True) if living else None
 
 

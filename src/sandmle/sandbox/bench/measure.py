@@ -15,6 +15,7 @@ from pathlib import Path
 from sandmle.errors import ConfigError, SandboxError
 from sandmle.records import Record
 from sandmle.registry import resolve
+from sandmle.sandbox.bench.clock import family_clock
 from sandmle.sandbox.bench.entrants import Backend, ColdPython, Entrant, JupyterKernel, Spent
 from sandmle.sandbox.bench.workloads import workloads, write_inputs
 from sandmle.sandbox.config import BACKENDS, PLUGIN_GROUP
@@ -111,6 +112,7 @@ def _entrants(python: str | None) -> Iterator[tuple[list[Entrant], tuple[str, ..
     except ImportError as error:
         missing[JupyterKernel.name] = f"{error.name} is not installed"
     with contextlib.ExitStack() as stack:
+        clock = stack.enter_context(family_clock())
         for name in BACKENDS:
             before = {process.pid for process in tree.below(os.getpid())}
             options = {"python": python} if name in _WITH_PYTHON else {}
@@ -120,9 +122,8 @@ def _entrants(python: str | None) -> Iterator[tuple[list[Entrant], tuple[str, ..
             except (SandboxError, ConfigError) as error:
                 missing[name] = str(error)
                 continue
-            backend = Backend(sandbox)
-            backend.servers = [process.pid for process in tree.below(os.getpid()) if process.pid not in before]
-            entrants.append(backend)
+            servers = [process.pid for process in tree.below(os.getpid()) if process.pid not in before]
+            entrants.append(Backend(sandbox, servers, clock))
             if isinstance(sandbox, ForkserverSandbox):
                 modules = tuple(module for module in PRELOAD if module in sandbox.loaded)
         yield entrants, modules, missing
