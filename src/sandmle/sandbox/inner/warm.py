@@ -1,11 +1,17 @@
 """What both warm servers do before they serve: import the libraries, make sure of one thread, settle the heap."""
 
+import ctypes
 import gc
 import importlib
 import time
 from typing import Any
 
 from sandmle.sandbox.inner import kernel, seccomp
+
+_GRAIN = 16
+_LARGEST_HOLE = 1 << 16
+_TOO_LARGE_FOR_A_HOLE = 100_000
+"""Yet too small for a mapping of its own."""
 
 
 def load(names: list[str]) -> dict[str, Any]:
@@ -41,6 +47,24 @@ def settle(*, shared_user: bool = False) -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     gc.collect()
     gc.freeze()
+    _fill_holes()
+
+
+def _fill_holes() -> None:
+    """Takes all free pieces out of the heap for good.
+
+    What this process and its forks allocate then lies together at the heap's end. In the holes it would lie all over
+    the heap, and each page that is written to is copied, and each huge page broken up, for every fork.
+    """
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes = (ctypes.c_size_t,)
+    libc.free.argtypes = (ctypes.c_void_p,)
+    end = libc.malloc(_TOO_LARGE_FOR_A_HOLE)
+    for size in range(_LARGEST_HOLE, 0, -_GRAIN):
+        while (piece := libc.malloc(size) or end) < end:
+            pass
+        libc.free(piece)
 
 
 def _thread_count() -> int:
