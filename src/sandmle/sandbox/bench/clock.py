@@ -2,10 +2,13 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sandmle.sandbox import cgroups
+
+_PATIENCE, _PAUSE_S = 50, 0.02
 
 Clock = Callable[[], float]
 """Returns seconds of CPU time since some moment."""
@@ -29,13 +32,24 @@ def _join(stack: contextlib.ExitStack) -> Clock | None:
     folder = parent / f"{cgroups.PREFIX}{os.getpid()}-bench"
     try:
         folder.mkdir()
-        stack.callback(folder.rmdir)
+        stack.callback(_remove, folder)
         _enter(folder)
         stack.callback(_enter, parent)
     except OSError:
         return None
     usage = folder / "cpuacct.usage"
     return lambda: int(usage.read_text()) / 1e9
+
+
+def _remove(folder: Path) -> None:
+    # What has just been killed stays in its group for a moment.
+    for _ in range(_PATIENCE):
+        try:
+            folder.rmdir()
+        except OSError:
+            time.sleep(_PAUSE_S)
+        else:
+            return
 
 
 def _enter(folder: Path) -> None:

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-from sandmle.sandbox.inner import kernel, landlock, semaphores, tree, warden, warm, wire
+from sandmle.sandbox.inner import hugepages, kernel, landlock, semaphores, tree, warden, warm, wire
 
 _FDS = 3
 _TASKS_AGE_S = 1.0
@@ -29,9 +29,10 @@ def main() -> None:
                 f"it needs Landlock {landlock.SCOPE_ABI} (Linux 6.12), and this kernel has {landlock.abi_version()}"
             )
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        before = frozenset(hugepages.loaded_objects())
         answer = warm.load(setup["preload"])
         semaphores.install()
-        warm.settle(shared_user=True)
+        warm.settle(before, shared_user=True)
     except Exception as error:
         wire.send(server, {"failed": f"{error}" if isinstance(error, RuntimeError) else repr(error)})
         return

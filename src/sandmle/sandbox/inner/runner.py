@@ -12,6 +12,7 @@ from typing import NoReturn
 
 _OWN_MODULES = (
     "confine",
+    "hugepages",
     "init",
     "jail",
     "keeper",

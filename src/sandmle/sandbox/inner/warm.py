@@ -6,12 +6,14 @@ import importlib
 import time
 from typing import Any
 
-from sandmle.sandbox.inner import kernel, seccomp
+from sandmle.sandbox.inner import hugepages, kernel, seccomp
 
 _GRAIN = 16
 _LARGEST_HOLE = 1 << 16
 _TOO_LARGE_FOR_A_HOLE = 100_000
 """Yet too small for a mapping of its own."""
+_M_TRIM_THRESHOLD, _M_TOP_PAD = -1, -2
+_NEVER, _ROOM_AT_THE_END = 1 << 30, 8 << 20
 
 
 def load(names: list[str]) -> dict[str, Any]:
@@ -31,10 +33,11 @@ def load(names: list[str]) -> dict[str, Any]:
     return {"loaded": loaded, "import_cpu_s": time.process_time() - start}
 
 
-def settle(*, shared_user: bool = False) -> None:
+def settle(before: frozenset[str], *, shared_user: bool = False) -> None:
     """Makes this process ready to be forked again and again.
 
     Args:
+        before: The libraries that were loaded before the named modules; see ``hugepages``.
         shared_user: Which system-call filter the forks will install; it is built here, once.
 
     Raises:
@@ -48,6 +51,7 @@ def settle(*, shared_user: bool = False) -> None:
     gc.collect()
     gc.freeze()
     _fill_holes()
+    hugepages.gather(before)
 
 
 def _fill_holes() -> None:
@@ -60,6 +64,8 @@ def _fill_holes() -> None:
     libc.malloc.restype = ctypes.c_void_p
     libc.malloc.argtypes = (ctypes.c_size_t,)
     libc.free.argtypes = (ctypes.c_void_p,)
+    libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+    libc.mallopt(_M_TOP_PAD, _ROOM_AT_THE_END)
     end = libc.malloc(_TOO_LARGE_FOR_A_HOLE)
     for size in range(_LARGEST_HOLE, 0, -_GRAIN):
         while (piece := libc.malloc(size) or end) < end:

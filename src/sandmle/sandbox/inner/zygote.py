@@ -11,7 +11,7 @@ import signal
 import socket
 from typing import NoReturn
 
-from sandmle.sandbox.inner import confine, kernel, warm
+from sandmle.sandbox.inner import confine, hugepages, kernel, warm
 from sandmle.sandbox.inner.init import NAMESPACES
 
 _OTHERS = ("settings", "out", "err", "notify", "status")
@@ -25,9 +25,10 @@ def serve(requests: socket.socket, preload: list[str]) -> NoReturn:
         requests: Every message is one execution: descriptors of its namespaces and pipes.
         preload: Modules to import; those that are not installed are skipped.
     """
+    before = frozenset(hugepages.loaded_objects())
     answer = warm.load(preload)
     try:
-        warm.settle()
+        warm.settle(before)
     except RuntimeError as error:
         requests.sendall(json.dumps({"failed": str(error)}).encode())
         os._exit(1)
