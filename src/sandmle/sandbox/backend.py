@@ -206,6 +206,7 @@ class LocalBackend(ABC):
             "environment": environment(self.threads),
             "workspace": str(request.workspace.absolute()),
             "inputs": str(request.inputs.resolve()) if request.inputs is not None else None,
+            "slot": slot,
             "uid": self._first_uid + slot,
             "cgroups": self._groups[slot].join_paths(),
             "uncounted": not self.has_groups,

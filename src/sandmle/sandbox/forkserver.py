@@ -74,8 +74,14 @@ PRELOAD = (
 """What the server imports; names that are not installed are skipped."""
 
 _START_S = 180.0
-# Huge pages make the server's heap cheap to copy: glibc advises them for its arenas, so Python must use glibc's malloc.
-_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
+CHEAP_FORKS = {
+    # Huge pages make a heap cheap to copy: glibc advises them for its arenas, so Python must use glibc's malloc.
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "PYTHONMALLOC": "malloc",
+    # What the linker has looked up before a fork, no fork looks up again.
+    "LD_BIND_NOW": "1",
+}
+"""The environment of a warm server, beside that of the code."""
 _ISOLATED = frozenset(
     {
         Capability.FILESYSTEM,
@@ -153,7 +159,7 @@ class ForkserverSandbox(LocalBackend):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env=environment(self.threads, _HUGE_PAGES),
+            env=environment(self.threads, CHEAP_FORKS),
             pass_fds=[far.fileno()],
             start_new_session=True,
         )
@@ -170,22 +176,23 @@ class ForkserverSandbox(LocalBackend):
         self.loaded = tuple(answer["loaded"])
 
     def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:
+        slot = message["slot"]
         with self._lock:
-            if self._server is None or self._server.poll() is not None or not self._hand_over(channels):
+            if self._server is None or self._server.poll() is not None or not self._hand_over(channels, slot):
                 # Once anew: a dead server is the sandbox's failure, not the code's.
                 self._stop_server()
                 self._start_server()
-                if not self._hand_over(channels):
+                if not self._hand_over(channels, slot):
                     raise SandboxError("the forkserver died as soon as it had started")
         channels.close_far()
         channels.send_request(message)
 
-    def _hand_over(self, channels: Channels) -> bool:
+    def _hand_over(self, channels: Channels, slot: int) -> bool:
         """Gives the far ends to the server; false when there is none any more."""
         if self._socket is None:
             return False
         try:
-            socket.send_fds(self._socket, [b"x"], channels.far_fds())
+            socket.send_fds(self._socket, [bytes([slot])], channels.far_fds())
         except (BrokenPipeError, ConnectionResetError):
             return False
         return True

@@ -36,7 +36,7 @@ from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest
 from sandmle.sandbox.boot import environment, inner_command
 from sandmle.sandbox.cgroups import Reading, SlotGroup
 from sandmle.sandbox.collect import SCRIPT_NAME
-from sandmle.sandbox.forkserver import PRELOAD
+from sandmle.sandbox.forkserver import CHEAP_FORKS, PRELOAD
 from sandmle.sandbox.inner import jail
 from sandmle.sandbox.scratch import Scratch, remove_tree
 from sandmle.sandbox.supervise import Channels, Watch
@@ -46,8 +46,7 @@ _START_S = 180.0
 _DEATH_S = 5.0
 _LENGTH_BYTES = 8
 _SERVER_ENVIRONMENT = {
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "PYTHONMALLOC": "malloc",
+    **CHEAP_FORKS,
     # Its semaphores would need /dev/shm, which is everybody's; joblib then works in the calling process.
     "JOBLIB_MULTIPROCESSING": "0",
 }

@@ -19,11 +19,12 @@ _READABLE = ("/",)
 _WRITABLE = (jail.WORKSPACE, "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full")
 
 
-def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
+def join(first: int, settings_fd: int) -> dict[str, Any]:
     """Moves this process to where its process 1 lives.
 
     Args:
-        namespaces: Descriptors of the namespaces to join, all but the process namespace, which one is born into.
+        first: Descriptor of process 1, whose namespaces are joined: all but its process namespace, which one is born
+            into.
         settings_fd: Where the settings come from, to its end.
 
     Returns:
@@ -34,8 +35,7 @@ def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
     # From outside, since the view shows no control groups and may have no writable /proc.
     join_cgroups(settings["cgroups"])
     offer_to_memory_killer()
-    for fd in namespaces:
-        kernel.setns(fd, 0)
+    kernel.setns(first, kernel.ALL_BUT_PROCESSES)
     os.chdir(jail.WORKSPACE)
     kernel.new_session_keyring()
     return settings

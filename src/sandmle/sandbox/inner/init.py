@@ -20,8 +20,6 @@ from sandmle.sandbox.inner import confine, jail, kernel, wire
 
 _GRACE_S = 0.25
 """The supervisor kills at the deadline; this process does so itself a little later, should the supervisor be slow."""
-NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
-"""What the code's process joins, the process namespace first."""
 
 
 def serve(
@@ -52,18 +50,15 @@ def serve(
         request["user_namespace"] = user_namespace
         confine.join_cgroups(request["cgroups"])
         confine.offer_to_memory_killer()
-        namespaces: list[int] = []
-        spaces = _prepare_view(root, request, covered, namespaces)
-        fds = [os.pidfd_open(os.getpid()), *spaces]
-        wire.send(control, {"event": "ready"}, fds)
-        for fd in fds:
+        spaces = _prepare_view(root, request, covered)
+        own = os.pidfd_open(os.getpid())
+        wire.send(control, {"event": "ready"}, [own, *spaces])
+        for fd in spaces:
             os.close(fd)
         # Before the code exists: it must never see this process's memory or descriptors.
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         end = (
-            _run_own(request, control, out, err)
-            if zygote is None
-            else _run_by(zygote, request, control, out, err, namespaces)
+            _run_own(request, control, out, err) if zygote is None else _run_by(zygote, request, control, out, err, own)
         )
         wire.send(control, {"event": "exit", **end})
     except jail.Refused as error:
@@ -92,7 +87,7 @@ def _run_own(request: dict[str, Any], control: socket.socket, out: int, err: int
 
 
 def _run_by(
-    zygote: socket.socket, request: dict[str, Any], control: socket.socket, out: int, err: int, namespaces: list[int]
+    zygote: socket.socket, request: dict[str, Any], control: socket.socket, out: int, err: int, own: int
 ) -> dict[str, Any]:
     """Has the code forked from the warm server into this process's namespaces, and waits for its end.
 
@@ -105,8 +100,9 @@ def _run_by(
     ending, status_end = os.pipe2(os.O_CLOEXEC)
     os.write(settings_end, json.dumps({key: value for key, value in request.items() if key != "code"}).encode())
     os.close(settings_end)
-    socket.send_fds(zygote, [b"x"], [*namespaces, settings, out, err, notify, status_end])
-    for fd in (*namespaces, settings, out, err, notify, status_end):
+    fds = (own, settings, out, err, notify, status_end)
+    socket.send_fds(zygote, [b"x"], fds)
+    for fd in fds:
         os.close(fd)
     zygote.close()
     _tell_start(control, reading)
@@ -126,10 +122,8 @@ def _tell_start(control: socket.socket, reading: int) -> None:
     wire.send(control, {"event": "start"})
 
 
-def _prepare_view(
-    root: str | None, request: dict[str, Any], covered: dict[str, Any], namespaces: list[int]
-) -> list[int]:
-    """Completes and enters the view; opens this process's namespaces and returns the places that code may fill."""
+def _prepare_view(root: str | None, request: dict[str, Any], covered: dict[str, Any]) -> list[int]:
+    """Completes and enters the view; returns the places that code may fill."""
     user_namespace = request["user_namespace"]
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
@@ -144,10 +138,7 @@ def _prepare_view(
         _write_script(jail.WORKSPACE, request, owner)
         os.chdir(jail.WORKSPACE)
         return jail.open_spaces("")
-    kernel.unshare(
-        kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
-    )
-    namespaces += [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
+    kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWCGROUP)
     # A nested user namespace is set up through /proc; the code itself may not write there by its Landlock rules.
     jail.complete(root, request, owner, covered, proc_writable=user_namespace)
     _write_script(root + jail.WORKSPACE, request, owner)

@@ -26,6 +26,8 @@ def main() -> None:
     try:
         if setup["user_namespace"]:
             _enter_user_namespace()
+        else:
+            kernel.drop_bounding_set()
         kernel.unshare(kernel.CLONE_NEWNS)
         jail.build_template(setup["root"], setup["view"])
         requests, warm = _start_zygote(setup["preload"], [server.fileno(), parent])
@@ -63,6 +65,7 @@ def _serve(
 ) -> None:
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them; their ends are seen from outside
+    slots = _Slots()
     while True:
         # The warm server never speaks again; its socket only becomes readable when it dies.
         watched: list[socket.socket | int] = [server, requests, parent]
@@ -72,6 +75,7 @@ def _serve(
         data, fds, _, _ = socket.recv_fds(server, 1, _FDS)
         if not data:
             return
+        slots.enter(data[0])
         kernel.unshare(kernel.CLONE_NEWPID)
         if os.fork() == 0:
             server.close()
@@ -82,6 +86,32 @@ def _serve(
         for fd in fds:
             os.close(fd)
         kernel.setns(own_pids, kernel.CLONE_NEWPID)
+
+
+class _Slots:
+    """The network, IPC and host-name namespaces of each slot, which its executions use one after the other.
+
+    To make them takes the kernel longer than all else of an execution's isolation. Nothing stays in them: code may open
+    no socket but Unix ones, which end with it, and no IPC object at all.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: dict[int, list[int]] = {}
+        self._current = -1
+
+    def enter(self, slot: int) -> None:
+        """Moves this process, and so its next fork, into a slot's namespaces."""
+        if slot == self._current:
+            return
+        if slot in self._namespaces:
+            for fd in self._namespaces[slot]:
+                kernel.setns(fd, 0)
+        else:
+            kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS)
+            self._namespaces[slot] = [
+                os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("net", "ipc", "uts")
+            ]
+        self._current = slot
 
 
 def _enter_user_namespace() -> None:

@@ -1,6 +1,7 @@
 """Landlock: the kernel's own access rules for one process and its children, on top of the mount view."""
 
 import ctypes
+import functools
 import os
 
 from sandmle.sandbox.inner import kernel
@@ -50,6 +51,7 @@ class _PathBeneathAttr(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
+@functools.cache
 def abi_version() -> int:
     """Returns the kernel's Landlock ABI version, 0 where there is none."""
     try:

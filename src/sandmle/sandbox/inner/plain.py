@@ -13,6 +13,7 @@ import time
 
 from sandmle.sandbox.inner import hugepages, kernel, landlock, semaphores, tree, warden, warm, wire
 
+_OWN = ("kernel", "seccomp", "landlock", "runner", "jail", "confine", "wire", "tree", "warden", "plain")
 _FDS = 3
 _TASKS_AGE_S = 1.0
 
@@ -32,7 +33,7 @@ def main() -> None:
         before = frozenset(hugepages.loaded_objects())
         answer = warm.load(setup["preload"])
         semaphores.install()
-        warm.settle(before, shared_user=True)
+        warm.settle(before, _OWN, shared_user=True)
     except Exception as error:
         wire.send(server, {"failed": f"{error}" if isinstance(error, RuntimeError) else repr(error)})
         return

@@ -4,6 +4,7 @@ It never reads a request: it passes descriptors on to its fork. So neither its m
 of any episode. It has one thread, or it refuses to serve.
 """
 
+import array
 import json
 import os
 import select
@@ -12,10 +13,10 @@ import socket
 from typing import NoReturn
 
 from sandmle.sandbox.inner import confine, hugepages, kernel, warm
-from sandmle.sandbox.inner.init import NAMESPACES
 
-_OTHERS = ("settings", "out", "err", "notify", "status")
-_FDS = len(NAMESPACES) + len(_OTHERS)
+_OWN = ("kernel", "seccomp", "landlock", "runner", "jail", "confine", "zygote")
+_SPACE = socket.CMSG_SPACE(6 * array.array("i").itemsize)
+"""For the descriptors of an execution: its process 1, its settings, stdout, stderr, and two pipes for news."""
 
 
 def serve(requests: socket.socket, preload: list[str]) -> NoReturn:
@@ -25,69 +26,61 @@ def serve(requests: socket.socket, preload: list[str]) -> NoReturn:
         requests: Every message is one execution: descriptors of its namespaces and pipes.
         preload: Modules to import; those that are not installed are skipped.
     """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ends are waited for, whatever the caller does with its own
     before = frozenset(hugepages.loaded_objects())
     answer = warm.load(preload)
     try:
-        warm.settle(before)
+        warm.settle(before, _OWN)
     except RuntimeError as error:
         requests.sendall(json.dumps({"failed": str(error)}).encode())
         os._exit(1)
     requests.sendall(json.dumps(answer).encode())
     del answer
+    _serve(requests)
+
+
+def _serve(requests: socket.socket) -> NoReturn:
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-    wake, wake_writer = socket.socketpair()
-    for end in (wake, wake_writer):
-        end.setblocking(False)
-    signal.set_wakeup_fd(wake_writer.fileno(), warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    running: dict[int, int] = {}
+    asking = requests.fileno()
+    running: dict[int, tuple[int, int]] = {}
     while True:
-        readable = select.select([requests, wake], [], [])[0]
-        if wake in readable:
-            wake.recv(4096)
-            _report_ends(running)
-        if requests in readable:
-            data, fds, _, _ = socket.recv_fds(requests, 16, _FDS)
+        readable = select.select([asking, *running], [], [])[0]
+        for ended in readable:
+            if ended != asking:
+                _report_end(ended, *running.pop(ended))
+        if asking in readable:
+            data, rights, _, _ = requests.recvmsg(1, _SPACE)
             if not data:
                 os._exit(0)
-            _fork(fds, running)
+            _fork(array.array("i", rights[0][2]), running)
             kernel.setns(own_pids, kernel.CLONE_NEWPID)
 
 
-def _fork(fds: list[int], running: dict[int, int]) -> None:
-    namespaces, (settings, out, err, notify, status) = fds[: len(NAMESPACES)], fds[len(NAMESPACES) :]
+def _fork(fds: "array.array[int]", running: dict[int, tuple[int, int]]) -> None:
+    first, settings, out, err, notify, status = fds
     try:
-        kernel.setns(namespaces[0], kernel.CLONE_NEWPID)
+        kernel.setns(first, kernel.CLONE_NEWPID)
         child = os.fork()
     except OSError:
         # Its process 1 is gone, or there is no memory: closing the pipes tells whoever is left.
         child = -1
     if child == 0:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        confine.become(confine.join(namespaces[1:], settings), out, err, notify)
-    for fd in (*namespaces, settings, out, err, notify):
+        confine.become(confine.join(first, settings), out, err, notify)
+    for fd in fds[:-1]:
         os.close(fd)
     if child > 0:
-        running[child] = status
+        running[os.pidfd_open(child)] = child, status
     else:
         os.close(status)
 
 
-def _report_ends(running: dict[int, int]) -> None:
-    """Tells each process 1 how its code ended. Until this is done, that process 1 cannot end either."""
-    while True:
-        try:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        fd = running.pop(pid)
-        end = {"status": status, "cpu_s": usage.ru_utime + usage.ru_stime}
-        try:
-            os.write(fd, json.dumps(end).encode())
-        except BrokenPipeError:
-            pass  # process 1 was killed: that is how the code ended
-        finally:
-            os.close(fd)
+def _report_end(pidfd: int, child: int, status: int) -> None:
+    """Tells a process 1 how its code ended. Until this is done, that process 1 cannot end either."""
+    os.close(pidfd)
+    _, code, usage = os.wait4(child, 0)
+    try:
+        os.write(status, json.dumps({"status": code, "cpu_s": usage.ru_utime + usage.ru_stime}).encode())
+    except BrokenPipeError:
+        pass  # process 1 was killed: that is how the code ended
+    finally:
+        os.close(status)
