@@ -285,6 +285,7 @@ class Watch:
         kind = event["event"]
         if kind == "start":
             self.started_s = time.monotonic()
+            self._next_look_s = self.started_s + _CPU_LOOK_S
         elif kind == "exit":
             self.exit_event = event
         elif kind == "refused":
