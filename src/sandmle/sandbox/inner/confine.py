@@ -19,12 +19,12 @@ _READABLE = ("/",)
 _WRITABLE = (jail.WORKSPACE, "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full")
 
 
-def join(first: int, settings_fd: int) -> dict[str, Any]:
+def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
     """Moves this process to where its process 1 lives.
 
     Args:
-        first: Descriptor of process 1, whose namespaces are joined: all but its process namespace, which one is born
-            into.
+        namespaces: Descriptor of its process 1, whose namespaces are joined: all but the process namespace, which one
+            is born into. Or one for each namespace, the process namespace first.
         settings_fd: Where the settings come from, to its end.
 
     Returns:
@@ -35,7 +35,10 @@ def join(first: int, settings_fd: int) -> dict[str, Any]:
     # From outside, since the view shows no control groups and may have no writable /proc.
     join_cgroups(settings["cgroups"])
     offer_to_memory_killer()
-    kernel.setns(first, kernel.ALL_BUT_PROCESSES)
+    if len(namespaces) == 1:
+        kernel.setns(namespaces[0], kernel.ALL_BUT_PROCESSES)
+    for fd in namespaces[1:]:
+        kernel.setns(fd, 0)
     os.chdir(jail.WORKSPACE)
     kernel.new_session_keyring()
     return settings

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from sandmle.sandbox.inner import confine, jail, kernel, wire
 
+_NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
 _GRACE_S = 0.25
 """The supervisor kills at the deadline; this process does so itself a little later, should the supervisor be slow."""
 
@@ -55,10 +56,16 @@ def serve(
         wire.send(control, {"event": "ready"}, [own, *spaces])
         for fd in spaces:
             os.close(fd)
+        # In a user namespace, process 1 is out of reach even for the server once it is not dumpable.
+        namespaces = (
+            [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in _NAMESPACES] if user_namespace else [own]
+        )
         # Before the code exists: it must never see this process's memory or descriptors.
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         end = (
-            _run_own(request, control, out, err) if zygote is None else _run_by(zygote, request, control, out, err, own)
+            _run_own(request, control, out, err)
+            if zygote is None
+            else _run_by(zygote, request, control, out, err, namespaces)
         )
         wire.send(control, {"event": "exit", **end})
     except jail.Refused as error:
@@ -87,7 +94,7 @@ def _run_own(request: dict[str, Any], control: socket.socket, out: int, err: int
 
 
 def _run_by(
-    zygote: socket.socket, request: dict[str, Any], control: socket.socket, out: int, err: int, own: int
+    zygote: socket.socket, request: dict[str, Any], control: socket.socket, out: int, err: int, namespaces: list[int]
 ) -> dict[str, Any]:
     """Has the code forked from the warm server into this process's namespaces, and waits for its end.
 
@@ -100,7 +107,7 @@ def _run_by(
     ending, status_end = os.pipe2(os.O_CLOEXEC)
     os.write(settings_end, json.dumps({key: value for key, value in request.items() if key != "code"}).encode())
     os.close(settings_end)
-    fds = (own, settings, out, err, notify, status_end)
+    fds = (*namespaces, settings, out, err, notify, status_end)
     socket.send_fds(zygote, [b"x"], fds)
     for fd in fds:
         os.close(fd)

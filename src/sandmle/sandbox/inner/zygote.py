@@ -15,8 +15,8 @@ from typing import NoReturn
 from sandmle.sandbox.inner import confine, hugepages, kernel, warm
 
 _OWN = ("kernel", "seccomp", "landlock", "runner", "jail", "confine", "zygote")
-_SPACE = socket.CMSG_SPACE(6 * array.array("i").itemsize)
-"""For the descriptors of an execution: its process 1, its settings, stdout, stderr, and two pipes for news."""
+_SPACE = socket.CMSG_SPACE(16 * array.array("i").itemsize)
+"""For the descriptors of an execution: its namespaces, its settings, stdout, stderr, and two pipes for news."""
 
 
 def serve(requests: socket.socket, preload: list[str]) -> NoReturn:
@@ -57,15 +57,15 @@ def _serve(requests: socket.socket) -> NoReturn:
 
 
 def _fork(fds: "array.array[int]", running: dict[int, tuple[int, int]]) -> None:
-    first, settings, out, err, notify, status = fds
+    *namespaces, settings, out, err, notify, status = fds
     try:
-        kernel.setns(first, kernel.CLONE_NEWPID)
+        kernel.setns(namespaces[0], kernel.CLONE_NEWPID)
         child = os.fork()
     except OSError:
         # Its process 1 is gone, or there is no memory: closing the pipes tells whoever is left.
         child = -1
     if child == 0:
-        confine.become(confine.join(first, settings), out, err, notify)
+        confine.become(confine.join(namespaces, settings), out, err, notify)
     for fd in fds[:-1]:
         os.close(fd)
     if child > 0:
