@@ -19,12 +19,10 @@ from sandmle.sandbox.forkserver import ForkserverSandbox
 
 pytestmark = pytest.mark.sandbox
 
-_LIGHT = ("json",)
-
 
 @pytest.fixture
 def sandbox() -> Iterator[ForkserverSandbox]:
-    with ForkserverSandbox(workers=2, preload=_LIGHT) as started:
+    with ForkserverSandbox(workers=2, libraries="none") as started:
         yield started
 
 
@@ -121,7 +119,7 @@ def test_the_warm_server_killed_under_running_code_is_our_failure(sandbox: Forks
 
 
 def test_closing_ends_what_is_running(tmp_path: Path) -> None:
-    sandbox = ForkserverSandbox(workers=1, preload=_LIGHT).start()
+    sandbox = ForkserverSandbox(workers=1, libraries="none").start()
     with ThreadPoolExecutor(2) as pool:
         running = pool.submit(_run, sandbox, tmp_path / "a", "import time; time.sleep(30)", 60)
         time.sleep(0.5)
@@ -137,7 +135,7 @@ def test_closing_ends_what_is_running(tmp_path: Path) -> None:
 
 
 def test_not_started_and_closed_sandboxes_say_so(tmp_path: Path) -> None:
-    sandbox = ForkserverSandbox(preload=_LIGHT)
+    sandbox = ForkserverSandbox(libraries="none")
     with pytest.raises(SandboxError, match="not started"):
         _run(sandbox, tmp_path, "pass")
     with sandbox:
@@ -149,7 +147,7 @@ def test_not_started_and_closed_sandboxes_say_so(tmp_path: Path) -> None:
 
 
 def test_two_sandboxes_in_one_process_do_not_mix(sandbox: ForkserverSandbox, tmp_path: Path) -> None:
-    with ForkserverSandbox(workers=1, preload=_LIGHT) as other:
+    with ForkserverSandbox(workers=1, libraries="none") as other:
         assert _run(other, tmp_path, "pass").status is ExecStatus.OK
         assert other._first_uid != sandbox._first_uid
     assert _run(sandbox, tmp_path, "print(1)").stdout == "1\n"
@@ -213,7 +211,7 @@ def test_a_killed_caller_leaves_nothing(
     _wait_for(lambda: not _with_token(token) and not any(Path(f"/proc/{pid}").exists() for pid in children))
     assert token not in Path("/proc/self/mountinfo").read_text()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    with ForkserverSandbox(workers=1, preload=_LIGHT):
+    with ForkserverSandbox(workers=1, libraries="none"):
         assert not list(scratch.glob(f"sandmle-{caller.pid}-*"))
         assert (scratch / "sandmle-notes-1").exists()
         assert (scratch / f"sandmle-{os.getpid()}-mine").exists()
@@ -244,7 +242,7 @@ def test_close_removes_groups_folders_and_processes(tmp_path: Path, monkeypatch:
     before = set(Path("/sys/fs/cgroup").glob(f"**/sandmle-{os.getpid()}-*"))
     threads = threading.active_count()
     children = _descendants(os.getpid())
-    with ForkserverSandbox(workers=2, preload=_LIGHT) as sandbox:
+    with ForkserverSandbox(workers=2, libraries="none") as sandbox:
         _run(sandbox, tmp_path / "w", "pass")
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
     assert set(Path("/sys/fs/cgroup").glob(f"**/sandmle-{os.getpid()}-*")) == before

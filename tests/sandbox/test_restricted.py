@@ -261,7 +261,10 @@ def _processes_below(sandbox: RestrictedSandbox) -> list[int]:
 def test_a_killed_keeper_leaves_nothing(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    with RestrictedSandbox(workers=2, python=_readable_python(), preload=()) as own, ThreadPoolExecutor(1) as pool:
+    with (
+        RestrictedSandbox(workers=2, python=_readable_python(), libraries="none") as own,
+        ThreadPoolExecutor(1) as pool,
+    ):
         code = "import os, time\nif os.fork() == 0: os.setsid(); os.fork()\ntime.sleep(30)"
         pending = pool.submit(run, own, tmp_path, code)
         time.sleep(0.7)
@@ -284,7 +287,7 @@ from pathlib import Path
 from sandmle.sandbox import ExecRequest
 from sandmle.sandbox.restricted import RestrictedSandbox
 python, token, workspace = sys.argv[1:]
-sandbox = RestrictedSandbox(workers=1, python=python or None, preload=()).start()
+sandbox = RestrictedSandbox(workers=1, python=python or None, libraries="none").start()
 print("started", flush=True)
 code = f"import os, time, subprocess, sys\\nif os.fork() == 0:\\n    os.setsid()\\n"
 code += f"subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)', '{token}'])"
@@ -316,7 +319,7 @@ def test_a_killed_caller_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
         monkeypatch.setattr("tempfile.tempdir", name)
-        with RestrictedSandbox(workers=1, python=_readable_python(), preload=()):
+        with RestrictedSandbox(workers=1, python=_readable_python(), libraries="none"):
             assert not list(scratch.glob(f"sandmle-{caller.pid}-*"))
 
 

@@ -113,7 +113,9 @@ def test_an_interpreter_in_a_folder_that_code_sees_fresh(backend: type[Forkserve
     facts = '{"prefixes": ["/workspace/environment"], "site": [], "version": [3, 12]}'
     python.write_text(f"#!/bin/sh\necho '{facts}'\n")
     python.chmod(0o755)
-    with pytest.raises(SandboxUnavailableError, match=r"needs /workspace/environment, but code has a fresh .*elsewhere"):
+    with pytest.raises(
+        SandboxUnavailableError, match=r"needs /workspace/environment, but code has a fresh .*elsewhere"
+    ):
         backend(python=str(python)).start()
 
 
@@ -129,7 +131,7 @@ kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
 seccomp.install(b"".join(struct.pack("=HBBI", *instruction) for instruction in program))
 try:
     from sandmle.sandbox.restricted import RestrictedSandbox
-    RestrictedSandbox(python="/usr/bin/python3", preload=()).start()
+    RestrictedSandbox(python="/usr/bin/python3", libraries="none").start()
 except SandboxUnavailableError as error:
     print(error)
 """
@@ -154,3 +156,27 @@ def test_the_commands_refuse_bad_numbers(tmp_path: Path) -> None:
         assert CliRunner().invoke(app, ["bench", *arguments]).exit_code == 2
     with pytest.raises(ConfigError, match=r"\.md file in an existing folder"):
         CliRunner().invoke(app, ["bench", "sandbox", "--page", str(tmp_path / "x.txt")], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("forkserver,libraries=tabluar", "set of libraries 'tabluar'.*tabular"),
+        ("forkserver,libary=torch", "setting of the forkserver sandbox 'libary'.*libraries"),
+        ("forkserver,threads=0", "threads of the forkserver sandbox is 0; give a number above 0"),
+        ("forkserver,libraries", "setting 'libraries' of the sandbox forkserver has no value; write it as name=value"),
+        ("bwrap,libraries=torch", "setting of the bwrap sandbox 'libraries'"),
+        ("nowhere,threads=1", "sandbox 'nowhere'"),
+    ],
+)
+def test_settings_behind_a_name(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        open_backend(text)
+    assert _is_one_sentence(str(caught.value))
+
+
+@pytest.mark.sandbox
+def test_a_name_with_settings_opens(tmp_path: Path) -> None:
+    with open_backend("forkserver,libraries=none,threads=2,require=[network]", workers=1) as sandbox:
+        result = sandbox.execute(ExecRequest("import os; print(os.environ['OMP_NUM_THREADS'])", tmp_path))
+    assert (result.stdout, sandbox.workers) == ("2\n", 1)

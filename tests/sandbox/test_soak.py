@@ -64,7 +64,7 @@ def test_the_number_of_executions_is_checked() -> None:
 def test_many_callers_are_served_in_turn(tmp_path: Path) -> None:
     """64 requests on 2 workers: none is lost, none times out by waiting, and who came first is served first."""
     order: list[int] = []
-    with ForkserverSandbox(workers=2, preload=()) as sandbox, ThreadPoolExecutor(64) as pool:
+    with ForkserverSandbox(workers=2, libraries="none") as sandbox, ThreadPoolExecutor(64) as pool:
 
         def one(index: int) -> tuple[ExecStatus, str]:
             workspace = tmp_path / str(index)

@@ -7,10 +7,9 @@ from sandmle.sandbox.config import (
     ForkserverConfig,
     RestrictedConfig,
     SandboxConfig,
-    open_backend,
     open_sandbox,
 )
-from sandmle.sandbox.settings import execution_limits, sandbox_config
+from sandmle.sandbox.settings import execution_limits, open_backend, sandbox_config
 
 __all__ = [
     "INPUT_DIR",

@@ -8,6 +8,7 @@ from sandmle.errors import SandboxUnavailableError
 from sandmle.records import Record
 from sandmle.registry import resolve
 from sandmle.sandbox.base import Capability, Sandbox
+from sandmle.sandbox.libraries import DEFAULT_LIBRARIES
 
 BACKENDS = {
     "forkserver": "sandmle.sandbox.forkserver:ForkserverSandbox",
@@ -31,6 +32,8 @@ class ForkserverConfig(Record):
     """Interpreter for the code; None for this one."""
     threads: int = Field(default=1, gt=0)
     """Threads of numerical libraries in one execution."""
+    libraries: str = DEFAULT_LIBRARIES
+    """What the server imports; see ``sandmle.sandbox.libraries``."""
     require: tuple[Capability, ...] = ()
     """What the backend must hold on this machine; if it does not, it is not started."""
 
@@ -52,6 +55,7 @@ class RestrictedConfig(Record):
     workers: int | None = Field(default=None, gt=0)
     python: str | None = None
     threads: int = Field(default=1, gt=0)
+    libraries: str = DEFAULT_LIBRARIES
     require: tuple[Capability, ...] = ()
 
 
@@ -94,15 +98,4 @@ def open_sandbox(config: AnyConfig | None = None) -> Sandbox:
             f"the {sandbox.name} sandbox does not hold {', '.join(missing)} on this machine, which the configuration "
             "requires; `sandmle doctor` tells what it needs"
         )
-    return sandbox
-
-
-def open_backend(name: str, *, workers: int | None = None) -> Sandbox:
-    """Returns a started sandbox by its backend's name: a built-in one, a plug-in's, or a dotted path.
-
-    Raises:
-        ConfigError: The name is not known.
-        SandboxUnavailableError: This machine cannot run that backend.
-    """
-    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)(workers=workers).start()
     return sandbox

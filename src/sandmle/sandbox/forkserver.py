@@ -17,61 +17,10 @@ from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.sandbox.backend import NAMESPACES_HELP, LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment, inner_command
+from sandmle.sandbox.libraries import DEFAULT_LIBRARIES, preloaded
 from sandmle.sandbox.scratch import Scratch
 from sandmle.sandbox.supervise import Channels
 from sandmle.sandbox.view import View, library_view
-
-PRELOAD = (
-    "numpy",
-    "pandas",
-    "scipy.stats",
-    "scipy.sparse",
-    "scipy.optimize",
-    "scipy.signal",
-    "scipy.ndimage",
-    "scipy.interpolate",
-    "scipy.spatial.distance",
-    "sklearn.base",
-    "sklearn.calibration",
-    "sklearn.cluster",
-    "sklearn.compose",
-    "sklearn.decomposition",
-    "sklearn.discriminant_analysis",
-    "sklearn.dummy",
-    "sklearn.ensemble",
-    "sklearn.feature_extraction.text",
-    "sklearn.feature_selection",
-    "sklearn.gaussian_process",
-    "sklearn.impute",
-    "sklearn.isotonic",
-    "sklearn.kernel_approximation",
-    "sklearn.kernel_ridge",
-    "sklearn.linear_model",
-    "sklearn.manifold",
-    "sklearn.metrics",
-    "sklearn.mixture",
-    "sklearn.model_selection",
-    "sklearn.multiclass",
-    "sklearn.multioutput",
-    "sklearn.naive_bayes",
-    "sklearn.neighbors",
-    "sklearn.neural_network",
-    "sklearn.pipeline",
-    "sklearn.preprocessing",
-    "sklearn.svm",
-    "sklearn.tree",
-    "lightgbm",
-    "xgboost",
-    "PIL.Image",
-    "joblib",
-    "multiprocessing.pool",
-    "csv",
-    "glob",
-    "logging",
-    "itertools",
-    "traceback",
-)
-"""What the server imports; names that are not installed are skipped."""
 
 _START_S = 180.0
 CHEAP_FORKS = {
@@ -109,7 +58,7 @@ class ForkserverSandbox(LocalBackend):
         workers: int | None = None,
         python: str | None = None,
         threads: int = 1,
-        preload: tuple[str, ...] = PRELOAD,
+        libraries: str = DEFAULT_LIBRARIES,
     ) -> None:
         """See :class:`LocalBackend`.
 
@@ -117,10 +66,10 @@ class ForkserverSandbox(LocalBackend):
             workers: Executions at the same time; one per available core by default.
             python: The interpreter for the code; this one by default.
             threads: Threads that numerical libraries may use in one execution.
-            preload: Modules that the server imports.
+            libraries: What the server imports: a name in ``LIBRARIES``.
         """
         super().__init__(workers=workers, python=python, threads=threads)
-        self._preload = preload
+        self._preload = preloaded(libraries)
         self._view: View | None = None
         self._server: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None

@@ -36,8 +36,9 @@ from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest
 from sandmle.sandbox.boot import environment, inner_command
 from sandmle.sandbox.cgroups import Reading, SlotGroup
 from sandmle.sandbox.collect import SCRIPT_NAME
-from sandmle.sandbox.forkserver import CHEAP_FORKS, PRELOAD
+from sandmle.sandbox.forkserver import CHEAP_FORKS
 from sandmle.sandbox.inner import jail
+from sandmle.sandbox.libraries import DEFAULT_LIBRARIES, preloaded
 from sandmle.sandbox.scratch import Scratch, remove_tree
 from sandmle.sandbox.supervise import Channels, Watch
 from sandmle.sandbox.view import View, library_view
@@ -75,7 +76,7 @@ class RestrictedSandbox(LocalBackend):
         workers: int | None = None,
         python: str | None = None,
         threads: int = 1,
-        preload: tuple[str, ...] = PRELOAD,
+        libraries: str = DEFAULT_LIBRARIES,
     ) -> None:
         """See :class:`LocalBackend`.
 
@@ -83,10 +84,10 @@ class RestrictedSandbox(LocalBackend):
             workers: Executions at the same time; one per available core by default.
             python: The interpreter for the code; this one by default.
             threads: Threads that numerical libraries may use in one execution.
-            preload: Modules that the server imports.
+            libraries: What the server imports: a name in ``LIBRARIES``.
         """
         super().__init__(workers=workers, python=python, threads=threads)
-        self._preload = preload
+        self._preload = preloaded(libraries)
         self._view: View | None = None
         self._server: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None

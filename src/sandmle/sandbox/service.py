@@ -18,8 +18,8 @@ from typing import Any
 from sandmle.errors import ConfigError, SandboxError
 from sandmle.records import Limits
 from sandmle.sandbox.base import ExecRequest, Sandbox
-from sandmle.sandbox.config import open_backend
 from sandmle.sandbox.packing import pack, unpack
+from sandmle.sandbox.settings import open_backend
 from sandmle.sandbox.stream import Stream
 
 _KEPT_INPUTS = 8

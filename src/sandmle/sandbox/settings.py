@@ -3,19 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from sandmle.errors import ConfigError, unknown_name
 from sandmle.records import Limits, Record
-from sandmle.sandbox.base import Capability
+from sandmle.registry import resolve
+from sandmle.sandbox.base import Capability, Sandbox
 from sandmle.sandbox.config import (
     BACKENDS,
     DEFAULT_BACKEND,
+    PLUGIN_GROUP,
     AnyConfig,
     BwrapConfig,
     ContainerConfig,
     ForkserverConfig,
     RestrictedConfig,
+    open_sandbox,
 )
 
 _KINDS: dict[str, type[AnyConfig]] = {
@@ -44,6 +48,31 @@ def sandbox_config(settings: Mapping[str, Any]) -> AnyConfig:
         return kind.model_validate({**settings, "backend": backend})
     except ValidationError as error:
         raise _sentence(error, kind, f"the {backend} sandbox") from error
+
+
+def open_backend(text: str, *, workers: int | None = None) -> Sandbox:
+    """Returns a started sandbox as a command line names it.
+
+    Args:
+        text: A backend's name: a built-in one, a plug-in's, or a dotted path. After a built-in one may follow its
+            settings: ``forkserver,libraries=torch,python=/opt/venv/bin/python``.
+        workers: Executions at the same time, unless the text says it.
+
+    Raises:
+        ConfigError: The name or a setting is not known, or not allowed.
+        SandboxUnavailableError: This machine cannot run that backend.
+    """
+    name, *pairs = text.split(",")
+    if name not in _KINDS and not pairs:
+        sandbox: Sandbox = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)(workers=workers).start()
+        return sandbox
+    settings: dict[str, Any] = {"workers": workers, "backend": name}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"setting {pair!r} of the sandbox {name} has no value; write it as name=value")
+        settings[key.strip()] = yaml.safe_load(value)
+    return open_sandbox(sandbox_config(settings))
 
 
 def execution_limits(settings: Mapping[str, Any]) -> Limits:

@@ -12,8 +12,8 @@ from pathlib import Path
 from sandmle.errors import ConfigError, SandboxError
 from sandmle.records import ExecResult, ExecStatus, Limits, Record
 from sandmle.sandbox.base import Capability, ExecRequest, Sandbox
-from sandmle.sandbox.config import open_backend
 from sandmle.sandbox.inner import tree
+from sandmle.sandbox.settings import open_backend
 
 _GRACE_S = 0.5
 _GROWTH = 0.05

@@ -11,8 +11,9 @@ from sandmle.records import Record
 from sandmle.sandbox.backend import NEEDS_LINUX
 from sandmle.sandbox.base import Capability
 from sandmle.sandbox.cgroups import cgroup_kind
-from sandmle.sandbox.config import BACKENDS, DEFAULT_BACKEND, open_backend
+from sandmle.sandbox.config import BACKENDS, DEFAULT_BACKEND
 from sandmle.sandbox.inner import landlock, seccomp
+from sandmle.sandbox.settings import open_backend
 
 _CGROUP_ENFORCES = (Capability.MEMORY, Capability.PROCESS_COUNT)
 _TRY_USER_NAMESPACE = "import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare(0x10000000) != 0)"

@@ -19,7 +19,7 @@ from sandmle.sandbox.bench.clock import family_clock
 from sandmle.sandbox.bench.entrants import Backend, ColdPython, Entrant, JupyterKernel, Spent
 from sandmle.sandbox.bench.workloads import workloads, write_inputs
 from sandmle.sandbox.config import BACKENDS, PLUGIN_GROUP
-from sandmle.sandbox.forkserver import PRELOAD, ForkserverSandbox
+from sandmle.sandbox.forkserver import ForkserverSandbox
 from sandmle.sandbox.inner import tree
 
 _WORKERS = 2
@@ -125,7 +125,7 @@ def _entrants(python: str | None) -> Iterator[tuple[list[Entrant], tuple[str, ..
             servers = [process.pid for process in tree.below(os.getpid()) if process.pid not in before]
             entrants.append(Backend(sandbox, servers, clock))
             if isinstance(sandbox, ForkserverSandbox):
-                modules = tuple(module for module in PRELOAD if module in sandbox.loaded)
+                modules = sandbox.loaded
         yield entrants, modules, missing
 
 
