@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,12 +67,36 @@ if os.fork() == 0:
     os._exit(0)
 os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
-    package = inner_command(sys.executable, "kernel", [])
-    start = package[package.index("-c") + 1].rpartition("importlib.import_module")[0]
-    command = [sys.executable, "-s", "-P", "-c", start + code]
-    done = subprocess.run(command, env=environment(1), capture_output=True, text=True, check=True, timeout=120)
-    moved, before, after, scores, total = json.loads(done.stdout)
+    moved, before, after, scores, total = json.loads(_inside(code))
     assert (scores, total) == ([True, True], 1.5)
     if moved:
         assert moved > 50e6
         assert after < before / 4
+
+
+def test_a_library_that_starts_a_thread_is_named(tmp_path: Path) -> None:
+    (tmp_path / "restless.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()"
+    )
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(tmp_path)!r})
+from sandmle.sandbox.inner import warm
+answer = warm.load(["json", "restless", "csv"])
+try:
+    warm.settle(frozenset(), (), answer)
+except RuntimeError as error:
+    print(error)
+    sys.stdout.flush()
+os._exit(0)
+"""
+    assert _inside(code) == "importing restless leaves a thread running, so the server cannot be forked safely\n"
+
+
+def _inside(code: str) -> str:
+    """Runs code as the servers' own modules are run."""
+    package = inner_command(sys.executable, "kernel", [])
+    start = package[package.index("-c") + 1].rpartition("importlib.import_module")[0]
+    command = [sys.executable, "-s", "-P", "-c", start + code]
+    done = subprocess.run(command, env=environment(1), capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout

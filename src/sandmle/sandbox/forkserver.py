@@ -16,21 +16,13 @@ from typing import Any
 from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.sandbox.backend import NAMESPACES_HELP, LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
-from sandmle.sandbox.boot import environment, inner_command
+from sandmle.sandbox.boot import WARM_ENVIRONMENT, environment, inner_command
 from sandmle.sandbox.libraries import DEFAULT_LIBRARIES, preloaded
 from sandmle.sandbox.scratch import Scratch
 from sandmle.sandbox.supervise import Channels
 from sandmle.sandbox.view import View, library_view
 
 _START_S = 180.0
-CHEAP_FORKS = {
-    # Huge pages make a heap cheap to copy: glibc advises them for its arenas, so Python must use glibc's malloc.
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "PYTHONMALLOC": "malloc",
-    # What the linker has looked up before a fork, no fork looks up again.
-    "LD_BIND_NOW": "1",
-}
-"""The environment of a warm server, beside that of the code."""
 _ISOLATED = frozenset(
     {
         Capability.FILESYSTEM,
@@ -108,7 +100,7 @@ class ForkserverSandbox(LocalBackend):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env=environment(self.threads, CHEAP_FORKS),
+            env=environment(self.threads, WARM_ENVIRONMENT),
             pass_fds=[far.fileno()],
             start_new_session=True,
         )
@@ -121,7 +113,8 @@ class ForkserverSandbox(LocalBackend):
         self._socket = near
         if "failed" in answer:
             self._stop_server()
-            raise SandboxUnavailableError(f"the forkserver sandbox cannot start: {answer['failed']}; {NAMESPACES_HELP}")
+            advice = f"; {NAMESPACES_HELP}" if answer.get("namespaces") else ""
+            raise SandboxUnavailableError(f"the forkserver sandbox cannot start: {answer['failed']}{advice}")
         self.loaded = tuple(answer["loaded"])
 
     def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:

@@ -33,10 +33,9 @@ from sandmle.errors import ConfigError, SandboxError, SandboxUnavailableError
 from sandmle.records import ExecResult, ExecStatus
 from sandmle.sandbox.backend import LocalBackend
 from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest
-from sandmle.sandbox.boot import environment, inner_command
+from sandmle.sandbox.boot import WARM_ENVIRONMENT, environment, inner_command
 from sandmle.sandbox.cgroups import Reading, SlotGroup
 from sandmle.sandbox.collect import SCRIPT_NAME
-from sandmle.sandbox.forkserver import CHEAP_FORKS
 from sandmle.sandbox.inner import jail
 from sandmle.sandbox.libraries import DEFAULT_LIBRARIES, preloaded
 from sandmle.sandbox.scratch import Scratch, remove_tree
@@ -47,7 +46,7 @@ _START_S = 180.0
 _DEATH_S = 5.0
 _LENGTH_BYTES = 8
 _SERVER_ENVIRONMENT = {
-    **CHEAP_FORKS,
+    **WARM_ENVIRONMENT,
     # Its semaphores would need /dev/shm, which is everybody's; joblib then works in the calling process.
     "JOBLIB_MULTIPROCESSING": "0",
 }

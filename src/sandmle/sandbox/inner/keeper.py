@@ -33,7 +33,7 @@ def main() -> None:
         requests, warm = _start_zygote(setup["preload"], [server.fileno(), parent])
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     except Exception as error:
-        server.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        server.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}", "namespaces": True}).encode())
         return
     server.sendall(json.dumps(warm).encode())
     if "failed" not in warm:

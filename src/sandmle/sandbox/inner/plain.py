@@ -33,7 +33,7 @@ def main() -> None:
         before = frozenset(hugepages.loaded_objects())
         answer = warm.load(setup["preload"])
         semaphores.install()
-        warm.settle(before, _OWN, shared_user=True)
+        warm.settle(before, _OWN, answer, shared_user=True)
     except Exception as error:
         wire.send(server, {"failed": f"{error}" if isinstance(error, RuntimeError) else repr(error)})
         return

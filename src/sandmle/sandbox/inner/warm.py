@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import importlib
+import os
 import sys
 import time
 from typing import Any
@@ -21,33 +22,36 @@ def load(names: list[str]) -> dict[str, Any]:
     """Imports the named modules, but for those that are not installed.
 
     Returns:
-        What was imported, and the CPU time that it took.
+        What was imported, after which module there was a second thread, and the CPU time that all took.
     """
     start = time.process_time()
-    loaded = []
+    loaded, threaded = [], ""
     for name in names:
         try:
             importlib.import_module(name)
         except ImportError:
             continue
         loaded.append(name)
-    return {"loaded": loaded, "import_cpu_s": time.process_time() - start}
+        if not threaded and _threads() > 1:
+            threaded = name
+    return {"loaded": loaded, "threaded": threaded, "import_cpu_s": time.process_time() - start}
 
 
-def settle(before: frozenset[str], own: tuple[str, ...], *, shared_user: bool = False) -> None:
+def settle(before: frozenset[str], own: tuple[str, ...], answer: dict[str, Any], *, shared_user: bool = False) -> None:
     """Makes this process ready to be forked again and again.
 
     Args:
         before: The libraries that were loaded before the named modules; see ``hugepages``.
         own: The modules of this package that the forks will use, those that others import first.
+        answer: What ``load`` said.
         shared_user: Which system-call filter the forks will install; it is built here, once.
 
     Raises:
         RuntimeError: The libraries left threads running: a fork would inherit their locks, held for ever.
     """
-    threads = _thread_count()
-    if threads != 1:
-        raise RuntimeError(f"the libraries left {threads} threads running, so the server cannot be forked safely")
+    if _threads() != 1:
+        threaded = answer["threaded"]
+        raise RuntimeError(f"importing {threaded} leaves a thread running, so the server cannot be forked safely")
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     gc.collect()
     gc.freeze()
@@ -79,9 +83,5 @@ def _fill_holes() -> None:
         libc.free(piece)
 
 
-def _thread_count() -> int:
-    with open("/proc/self/status") as file:  # noqa: PTH123
-        for line in file:
-            if line.startswith("Threads:"):
-                return int(line.split()[1])
-    return 0
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208

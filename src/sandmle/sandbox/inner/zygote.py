@@ -30,7 +30,7 @@ def serve(requests: socket.socket, preload: list[str]) -> NoReturn:
     before = frozenset(hugepages.loaded_objects())
     answer = warm.load(preload)
     try:
-        warm.settle(before, _OWN)
+        warm.settle(before, _OWN, answer)
     except RuntimeError as error:
         requests.sendall(json.dumps({"failed": str(error)}).encode())
         os._exit(1)
