@@ -42,7 +42,9 @@ class ConfinementTests:
         """Process 1 of the sandbox can be neither read nor traced."""
         needs(sandbox, Capability.PROCESS_CONTENTS)
         attacks = """
+            import resource
             for pid in {1, os.getppid()}:
+                held(f"limits {pid}", lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)))
                 for name in ("environ", "mem", "maps", "stack", "auxv"):
                     held(f"reads {name} of {pid}", lambda: open(f"/proc/{pid}/{name}", "rb").read(100))
                 for name in ("root", "cwd", "exe", "fd", "map_files"):
