@@ -14,8 +14,9 @@ import pytest
 
 from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.records import ExecResult, ExecStatus, Limits
-from sandmle.sandbox import ExecRequest, supervise
+from sandmle.sandbox import Capability, ExecRequest, supervise
 from sandmle.sandbox.forkserver import ForkserverSandbox
+from sandmle.sandbox.testing.helpers import needs, run
 
 pytestmark = pytest.mark.sandbox
 
@@ -275,3 +276,14 @@ for name in ("forkserver", "bwrap"):
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["forkserver refused", "bwrap refused"], done
     assert "user namespaces" in lines[0]
+
+
+def test_a_small_memory_limit_right_after_a_large_execution(tmp_path: Path) -> None:
+    """The group of the slot may still hold what the one before had; that is no fault of anybody."""
+    hoard = "x = []\nwhile True: x.append(bytes(5_000_000))"
+    with ForkserverSandbox(workers=1, libraries="none") as sandbox:
+        needs(sandbox, Capability.MEMORY)
+        for index in range(8):
+            large = run(sandbox, tmp_path / f"large{index}", hoard, limits=Limits(wall_s=20, memory_mb=60))
+            small = run(sandbox, tmp_path / f"small{index}", "pass", limits=Limits(wall_s=20, memory_mb=1))
+            assert (large.status, small.status) == (ExecStatus.OOM, ExecStatus.OOM), (large, small)

@@ -1,7 +1,9 @@
 """Memory, process count and CPU time of one execution slot, through cgroup v2 or v1, or nothing where neither works."""
 
 import contextlib
+import errno
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -13,6 +15,7 @@ PREFIX = "sandmle-"
 """Of the names of all groups, before the number of the process that made them."""
 _MB = 1 << 20
 _LONGEST = 4096
+_ATTEMPTS, _PAUSE_S = 200, 0.01
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ class V1Group:
         if self._set != (size, processes):
             # The limit with swap may never be below the one without: lift it, set the one, lower it again.
             memory.write_if_there("memory.memsw.limit_in_bytes", "-1")
-            memory.write("memory.limit_in_bytes", size)
+            _write_once_empty(memory, "memory.limit_in_bytes", size)
             memory.write_if_there("memory.memsw.limit_in_bytes", size)
             self._knobs["pids"].write("pids.max", processes)
             self._set = size, processes
@@ -191,6 +194,20 @@ class V1Group:
             kills=self._knobs["memory"].keyed("memory.oom_control", "oom_kill"),
             refusals=self._knobs["pids"].keyed("pids.events", "max"),
         )
+
+
+def _write_once_empty(memory: _Knobs, name: str, size: str) -> None:
+    """Sets a limit; for a moment the group may still hold more than that of the execution before."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            memory.write(name, size)
+        except OSError as error:
+            if error.errno != errno.EBUSY or not left:
+                raise
+            memory.write_if_there("memory.force_empty", "0")
+            time.sleep(_PAUSE_S)
+        else:
+            return
 
 
 class V2Group:

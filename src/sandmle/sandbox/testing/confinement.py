@@ -43,7 +43,7 @@ class ConfinementTests:
         needs(sandbox, Capability.PROCESS_CONTENTS)
         attacks = """
             import resource
-            for pid in {1, os.getppid()}:
+            for pid in {1, os.getppid() or 1}:
                 held(f"limits {pid}", lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)))
                 for name in ("environ", "mem", "maps", "stack", "auxv"):
                     held(f"reads {name} of {pid}", lambda: open(f"/proc/{pid}/{name}", "rb").read(100))
