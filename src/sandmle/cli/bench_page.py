@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandmle.sandbox.bench.measure import describe
+from sandmle.sandbox.bench.measure import COLD_EVERY, describe
 
 if TYPE_CHECKING:
     from sandmle.sandbox.bench import BenchReport
@@ -22,9 +22,9 @@ Made by this command; run it again on your machine:
 
 *CPU ms* and *wall ms* are medians, *min* the least. CPU is that of all processes: the script's, the server's share, the
 caller's. *less CPU*: how many times as much the same script takes in a cold interpreter without any walls. The empty
-script imports what the warm servers hold; *n* is smaller for cold starts. All take turns within one run, so that what
-else the machine does falls on all of them alike; still, trust CPU before wall, and neither at a load above half the
-number of cores.
+script imports what the warm servers hold; *n* is smaller for cold starts. All take turns within one run (in each, one
+cold start and {burst} warm executions in a row), so that what else the machine does falls on all of them alike; still,
+trust CPU before wall, and neither at a load above half the number of cores.
 
 ![CPU of each script by each way to run it]({chart})
 
@@ -46,6 +46,7 @@ def write_page(report: "BenchReport", page: Path, table: list[str], command: str
     notes += [f"- Not measured: {name}: {reason}." for name, reason in report.missing.items()]
     text = _PAGE.format(
         command=command,
+        burst=COLD_EVERY,
         where=describe(report),
         table="\n".join(table),
         chart=chart.name,

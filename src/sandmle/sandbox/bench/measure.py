@@ -23,7 +23,8 @@ from sandmle.sandbox.forkserver import ForkserverSandbox
 from sandmle.sandbox.inner import tree
 
 _WORKERS = 2
-_COLD_EVERY = 4
+COLD_EVERY = 4
+"""Warm executions for each cold one."""
 _MIN_COLD = 3
 _WITH_PYTHON = ("forkserver", "bwrap", "restricted")
 
@@ -130,15 +131,16 @@ def _entrants(python: str | None) -> Iterator[tuple[list[Entrant], tuple[str, ..
 
 
 def _measure(entrants: list[Entrant], workload: str, code: str, inputs: Path, n: int) -> list[BenchRow]:
-    n_cold = min(n, max(_MIN_COLD, n // _COLD_EVERY))
+    n_cold = min(n, max(_MIN_COLD, n // COLD_EVERY))
     counts = {entrant.name: n_cold if entrant.is_cold else n for entrant in entrants}
     spent: dict[str, list[Spent]] = {entrant.name: [] for entrant in entrants}
     other_s = {entrant.name: -entrant.other_cpu_s() for entrant in entrants}
-    # In turns, so that what else the machine does falls on all of them alike.
-    for turn in range(n):
+    # In turns, so that what else the machine does falls on all of them alike. Within its turn each runs its share one
+    # after the other, as they come in use: a cold start in between would throw the warm server out of all caches.
+    for turn in range(n_cold):
         for entrant in entrants:
-            if turn % max(1, n // counts[entrant.name]) == 0 and len(spent[entrant.name]) < counts[entrant.name]:
-                spent[entrant.name].append(entrant.run(code, inputs))
+            share = counts[entrant.name] * (turn + 1) // n_cold - counts[entrant.name] * turn // n_cold
+            spent[entrant.name] += [entrant.run(code, inputs) for _ in range(share)]
     for entrant in entrants:
         other_s[entrant.name] += entrant.other_cpu_s()
     rates = {entrant.name: _rate(entrant, code, inputs, counts[entrant.name]) for entrant in entrants}

@@ -30,8 +30,8 @@ def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
     Returns:
         The settings for ``become``.
     """
-    with open(settings_fd, encoding="utf-8") as file:
-        settings: dict[str, Any] = json.load(file)
+    settings: dict[str, Any] = json.loads(kernel.read_all(settings_fd))
+    os.close(settings_fd)
     # From outside, since the view shows no control groups and may have no writable /proc.
     join_cgroups(settings["cgroups"])
     offer_to_memory_killer()
@@ -61,8 +61,9 @@ def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoRetur
         _drop_rights(settings)
         landlock.restrict(_READABLE, _WRITABLE)
         seccomp.install(seccomp.build())
-        with open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", "rb") as file:  # noqa: PTH123
-            code = file.read()
+        script = os.open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", os.O_RDONLY | os.O_CLOEXEC)
+        code = kernel.read_all(script)
+        os.close(script)
         rng_seed = settings["rng_seed"]
         forget(settings)
     except BaseException:
@@ -135,8 +136,7 @@ def _nest_user_namespace() -> None:
     """Appears as nobody in a namespace of its own: process 1 belongs to another one and is out of reach."""
     kernel.unshare(kernel.CLONE_NEWUSER)
     for path, text in (("setgroups", "deny"), ("uid_map", "65534 0 1"), ("gid_map", "65534 0 1")):
-        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
-            file.write(text)
+        kernel.put(f"/proc/self/{path}", text.encode())
 
 
 def set_limits(settings: dict[str, Any], *, spare_cpu_s: int = 0, more: dict[int, int]) -> None:
@@ -166,8 +166,7 @@ def set_limits(settings: dict[str, Any], *, spare_cpu_s: int = 0, more: dict[int
 def offer_to_memory_killer() -> None:
     """Makes the kernel choose this execution, and in it the bigger process, when memory runs out."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
-            file.write("1000")
+        kernel.put("/proc/self/oom_score_adj", b"1000")
     except OSError as error:
         if error.errno not in (1, 13, 30):  # a read-only /proc, as under bubblewrap
             raise
@@ -176,5 +175,4 @@ def offer_to_memory_killer() -> None:
 def join_cgroups(paths: list[str]) -> None:
     """Moves this process into control groups, named by the files that take its number."""
     for path in paths:
-        with open(path, "w") as file:  # noqa: PTH123
-            file.write("0")
+        kernel.put(path, b"0")

@@ -156,8 +156,7 @@ def _prepare_view(root: str | None, request: dict[str, Any], covered: dict[str, 
 
 def _write_script(folder: str, request: dict[str, Any], owner: tuple[int, int]) -> None:
     path = f"{folder}/{jail.SCRIPT_NAME}"
-    with open(path, "wb") as file:  # noqa: PTH123
-        file.write(request["code"].encode("utf-8", "surrogatepass"))
+    kernel.put(path, request["code"].encode("utf-8", "surrogatepass"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.chown(path, *owner)
 
 

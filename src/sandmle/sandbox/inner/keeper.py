@@ -119,8 +119,7 @@ def _enter_user_namespace() -> None:
     uid, gid = os.getuid(), os.getgid()
     kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID)
     for path, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
-            file.write(text)
+        kernel.put(f"/proc/self/{path}", text.encode())
     child = os.fork()
     if child:
         os.waitpid(child, 0)
