@@ -91,6 +91,7 @@ class ForkserverSandbox(LocalBackend):
             "root": str(self._scratch.path),
             "view": view.to_dict(),
             "preload": list(self._preload),
+            "environment": environment(self.threads),
             "user_namespace": os.geteuid() != 0,
         }
         command = inner_command(view.python, "keeper", [str(far.fileno()), json.dumps(setup)])

@@ -40,11 +40,10 @@ def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
     for fd in namespaces[1:]:
         kernel.setns(fd, 0)
     os.chdir(jail.WORKSPACE)
-    kernel.new_session_keyring()
     return settings
 
 
-def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoReturn:
+def become(settings: dict[str, Any], out: int, err: int, notify: int, *, is_filtered: bool = False) -> NoReturn:
     """Confines this process for good and runs the script in the workspace; the process ends with it.
 
     Args:
@@ -52,6 +51,7 @@ def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoRetur
         out: Where the code's stdout goes.
         err: Where the code's stderr goes.
         notify: Told when the code is about to start, or what went wrong.
+        is_filtered: The system-call filter is there already.
     """
     try:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
@@ -60,7 +60,8 @@ def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoRetur
         notify = connect(out, err, notify)
         _drop_rights(settings)
         landlock.restrict(_READABLE, _WRITABLE)
-        seccomp.install(seccomp.build())
+        if not is_filtered:
+            seccomp.install(seccomp.build())
         script = os.open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", os.O_RDONLY | os.O_CLOEXEC)
         code = kernel.read_all(script)
         os.close(script)
@@ -83,11 +84,18 @@ def connect(out: int, err: int, notify: int) -> int:
 
 def forget(settings: dict[str, Any]) -> None:
     """Takes over the environment from the settings, and leaves nothing of either in this process."""
-    # Exactly this: what the server's libraries or bubblewrap have added is not there.
-    os.environ.clear()
-    os.environ.update(settings["environment"])
+    take_environment(settings["environment"])
     runner.load_numpy()
     settings.clear()
+
+
+def take_environment(environment: dict[str, str]) -> None:
+    """Makes this process's environment exactly this: what libraries or bubblewrap have added is not there."""
+    for name in [name for name in os.environ if name not in environment]:
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def give_up() -> NoReturn:

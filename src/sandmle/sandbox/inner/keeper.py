@@ -30,7 +30,7 @@ def main() -> None:
             kernel.drop_bounding_set()
         kernel.unshare(kernel.CLONE_NEWNS)
         jail.build_template(setup["root"], setup["view"])
-        requests, warm = _start_zygote(setup["preload"], [server.fileno(), parent])
+        requests, warm = _start_zygote(setup, [server.fileno(), parent])
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     except Exception as error:
         server.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}", "namespaces": True}).encode())
@@ -41,14 +41,14 @@ def main() -> None:
         _serve(server, parent, requests, setup["root"], covered, user_namespace=setup["user_namespace"])
 
 
-def _start_zygote(preload: list[str], unwanted: list[int]) -> tuple[socket.socket, dict[str, object]]:
+def _start_zygote(setup: dict[str, Any], unwanted: list[int]) -> tuple[socket.socket, dict[str, object]]:
     """Forks the warm server; returns the socket for requests to it, and what it says when it is ready."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         for fd in (near.detach(), *unwanted):
             os.close(fd)
-        zygote.serve(far, preload)
+        zygote.serve(far, setup["preload"], setup["environment"], user_namespace=setup["user_namespace"])
     far.close()
     answer = near.recv(1 << 16)
     return near, json.loads(answer or b'{"failed": "the warm server died while it imported the libraries"}')

@@ -51,6 +51,8 @@ _NUMBERS = {
 }
 _MACHINE = os.uname().machine
 _LAST_CAPABILITY = 63
+_CAPABILITY_HEADER = (ctypes.c_uint32 * 2)(0x20080522, 0)
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 _CHUNK = 1 << 20
 
 
@@ -179,9 +181,7 @@ def drop_capabilities() -> None:
     """Gives up every capability for good: ambient, permitted, effective and inheritable sets."""
     _prctl(PR_SET_SECUREBITS, ctypes.c_ulong(SECURE_ALL_LOCKED), 0, 0, 0)
     _prctl(PR_CAP_AMBIENT, ctypes.c_ulong(PR_CAP_AMBIENT_CLEAR_ALL), 0, 0, 0)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    data = (ctypes.c_uint32 * 6)()
-    _check(_capset(ctypes.byref(header), ctypes.byref(data)), "capset")
+    _check(_capset(ctypes.byref(_CAPABILITY_HEADER), ctypes.byref(_NO_CAPABILITIES)), "capset")
 
 
 def _number(name: str) -> int:

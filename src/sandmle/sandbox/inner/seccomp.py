@@ -55,6 +55,8 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     # cachestat tells what other processes read
     "cachestat": (451, 451),
 }  # fmt: skip
+# What a fork of the server must still do before it is the code. To code they give nothing: it has no capability.
+_OF_THE_FORK = frozenset({"setns", "setgroups", "setresgid", "setresuid", "capset"})
 # What one process may do to another one of its user, or to that user's files, whatever Landlock says.
 _SHARED_USER: dict[str, tuple[int | None, int | None, int]] = {
     # copying a file sets its mode and times: to say no would fail honest code, to do it would reach any file
@@ -120,15 +122,30 @@ class _Program:
         self.instructions.append((_BPF_JEQ, 0, len(body), number))
         self.instructions.extend(body)
 
+    def check_unless(self, number: int, first: int, allowed: tuple[int, int], code: int) -> None:
+        """Denies one call if its first argument is ``first``, unless another one is as ``(index, value)`` says."""
+        index, value = allowed
+        self.instructions += [
+            (_BPF_JEQ, 0, 6, number),
+            (_BPF_LD, 0, 0, 16),
+            (_BPF_JEQ, 0, 3, first),
+            (_BPF_LD, 0, 0, 16 + 8 * index),
+            (_BPF_JEQ, 1, 0, value),
+            (_BPF_RET, 0, 0, _ERRNO | code),
+            (_BPF_RET, 0, 0, _ALLOW),
+        ]
+
 
 @functools.cache
-def build(machine: str | None = None, *, shared_user: bool = False) -> bytes:
+def build(machine: str | None = None, *, shared_user: bool = False, for_server: bool = False) -> bytes:
     """Returns the filter program for this machine as raw BPF; made once per process and its forks.
 
     Args:
         machine: The architecture; this one by default.
         shared_user: The code runs as the user of other processes, in their namespaces: also deny what would reach
             them or their files, and every socket but connected pairs.
+        for_server: For a server whose forks inherit it: leaves out what they need to become the code, and for which
+            code itself has no right.
 
     Raises:
         OSError: The architecture is not known.
@@ -146,9 +163,9 @@ def build(machine: str | None = None, *, shared_user: bool = False) -> bytes:
     program.deny_if(_BPF_JGE, _NEWEST + 1, _ENOSYS)
     clone, clone3 = _CLONE[machine]
     program.deny_if(_BPF_JEQ, clone3, _ENOSYS)  # its flags are behind a pointer; libc falls back to clone
-    for numbers in _DENIED.values():
+    for name, numbers in _DENIED.items():
         number = numbers[column]
-        if number is not None:
+        if number is not None and not (for_server and name in _OF_THE_FORK):
             program.deny_if(_BPF_JEQ, number, _EPERM)
     if shared_user:
         _deny_reaching_others(program, machine, column)
@@ -157,7 +174,8 @@ def build(machine: str | None = None, *, shared_user: bool = False) -> bytes:
         program.check(number, (0, _BPF_JEQ, _AF_UNIX, _EAFNOSUPPORT, False))
     program.check(_IOCTL[machine], *((1, _BPF_JEQ, request, _EPERM, True) for request in _TERMINAL_IOCTLS))
     program.check(_PRLIMIT[machine], (0, _BPF_JEQ, 0, _EPERM, False))
-    program.check(_PRCTL[machine], (0, _BPF_JEQ, _PRCTL_DUMPABLE, _EPERM, True))
+    # Dumpable it may be made, not the opposite: that would hide a process from its own /proc.
+    program.check_unless(_PRCTL[machine], _PRCTL_DUMPABLE, (1, 1), _EPERM)
     program.instructions.append((_BPF_RET, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program.instructions)
 
