@@ -134,9 +134,9 @@ def _prepare_view(root: str | None, request: dict[str, Any], covered: dict[str, 
     user_namespace = request["user_namespace"]
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
-    kernel.new_session_keyring()
     owner = (0, 0) if user_namespace else (request["uid"], request["uid"])
     if root is None:
+        kernel.new_session_keyring()
         if user_namespace:
             # Outside this namespace the code has the same user id as this process: hide this one from it.
             jail.hide_processes()

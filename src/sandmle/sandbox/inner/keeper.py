@@ -28,6 +28,7 @@ def main() -> None:
             _enter_user_namespace()
         else:
             kernel.drop_bounding_set()
+        kernel.new_session_keyring()  # here, and so for all forks; none of them may call it later
         kernel.unshare(kernel.CLONE_NEWNS)
         jail.build_template(setup["root"], setup["view"])
         requests, warm = _start_zygote(setup, [server.fileno(), parent])

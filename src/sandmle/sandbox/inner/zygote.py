@@ -41,7 +41,6 @@ def serve(
     requests.sendall(json.dumps(answer).encode())
     del answer
     confine.take_environment(environment)
-    kernel.new_session_keyring()
     if not user_namespace:
         # Once for all forks: it takes the kernel longer than any other of the walls.
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
