@@ -291,6 +291,9 @@ class Watch:
         elif kind == "refused":
             raise ConfigError(event["message"])
         elif kind == "failed":
+            for status, detail in self._passed_limits(self.group.read()):
+                self._stop(status, detail)  # the kernel killed it before it was the code
+                return
             self._kill()
             raise SandboxError(f"the sandbox could not set up an execution: {event['message'].strip()}")
 
