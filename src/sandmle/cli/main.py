@@ -14,6 +14,7 @@ from sandmle.cli import (
     doctor,
     exec_,
     export,
+    faults,
     generate,
     grade,
     import_,
@@ -58,6 +59,7 @@ app.command("quickstart")(quickstart.command)
 app.add_typer(seeds.app, name="seeds")
 app.command("generate")(generate.command)
 app.command("validate")(validate.command)
+app.command("faults")(faults.command)
 app.command("export")(export.command)
 app.command("import")(import_.command)
 app.command("grade")(grade.command)
