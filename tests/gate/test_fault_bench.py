@@ -13,7 +13,9 @@ from sandmle.records import Medal
 from tests import bundles
 
 
-@pytest.mark.parametrize("kind", ["binary", "regression", "text"])
+@pytest.mark.parametrize(
+    "kind", ["binary", pytest.param("regression", marks=pytest.mark.slow), pytest.param("text", marks=pytest.mark.slow)]
+)
 def test_all_faults_at_full_strength_are_found(kind: str, tmp_path: Path) -> None:
     bundle = bundles.saved(bundles.draft(kind), tmp_path)
     trials = try_faults(bundle, strengths=(1.0,))

@@ -23,6 +23,7 @@ from sandmle.cli import (
     report,
     rollout,
     seeds,
+    split,
     validate,
     view,
 )
@@ -59,6 +60,7 @@ app.command("quickstart")(quickstart.command)
 app.add_typer(seeds.app, name="seeds")
 app.command("generate")(generate.command)
 app.command("validate")(validate.command)
+app.command("split")(split.command)
 app.command("faults")(faults.command)
 app.command("export")(export.command)
 app.command("import")(import_.command)

@@ -22,7 +22,12 @@ _FAULTS: tuple[tuple[str, Inject, tuple[str, ...], str], ...] = (
     ("row_order", leaks.row_order, ("order_leaks",), "rows stand in the order of the answers"),
     ("file_names", leaks.file_names, ("order_leaks",), "file names hold a letter of the answer"),
     ("file_times", leaks.file_times, ("order_leaks",), "files are dated by the answer"),
-    ("file_sizes", leaks.MEDIA_CHANGES["file_sizes"], ("order_leaks",), "pictures are compressed by the answer"),
+    (
+        "file_sizes",
+        leaks.MEDIA_CHANGES["file_sizes"],
+        ("order_leaks",),
+        "pictures of equal pixels are longer files by the answer",
+    ),
     ("png_text", leaks.MEDIA_CHANGES["png_text"], ("media_metadata",), "a text chunk in pictures"),
     ("exif", leaks.MEDIA_CHANGES["exif"], ("media_metadata",), "EXIF in pictures"),
     ("wav_metadata", leaks.MEDIA_CHANGES["wav_metadata"], ("media_metadata",), "a comment in sounds"),

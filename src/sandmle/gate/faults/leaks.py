@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -187,17 +188,22 @@ def _changed_media(
     return Injection(files, cheat=leak.cheat)
 
 
-def _other_compression(data: bytes, grade: int) -> bytes:
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(data)) as picture:
-        Image.fromarray(np.asarray(picture)).save(out, format="PNG", compress_level=(0, 1, 6, 9)[grade % 4])
-    return out.getvalue()
+def _split_png(data: bytes, grade: int) -> bytes:
+    """Splits the first data chunk in two for every grade: the pixels are the same, the file is longer."""
+    at = data.index(b"IDAT") - 4
+    (length,) = struct.unpack(">I", data[at : at + 4])
+    body, rest = data[at + 8 : at + 8 + length], data[at + 12 + length :]
+    cuts = [0, *range(1, min(grade, length - 1) + 1), length]
+    parts = [body[first:last] for first, last in pairwise(cuts)]
+    return data[:at] + b"".join(_chunk(b"IDAT", part) for part in parts) + rest
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
 def _png_text(data: bytes, grade: int) -> bytes:
-    body = b"tEXt" + f"Comment\x00batch {grade}".encode()
-    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
-    return data[:33] + chunk + data[33:]  # after the header chunk
+    return data[:33] + _chunk(b"tEXt", f"Comment\x00batch {grade}".encode()) + data[33:]  # after the header chunk
 
 
 def _png_exif(data: bytes, grade: int) -> bytes:
@@ -216,7 +222,7 @@ def _wav_list(data: bytes, grade: int) -> bytes:
 
 
 MEDIA_CHANGES: Mapping[str, Callable[[GateContext, float, np.random.Generator], Injection | None]] = {
-    "file_sizes": partial(_changed_media, ".png", _other_compression),
+    "file_sizes": partial(_changed_media, ".png", _split_png),
     "png_text": partial(_changed_media, ".png", _png_text),
     "exif": partial(_changed_media, ".png", _png_exif),
     "wav_metadata": partial(_changed_media, ".wav", _wav_list),
