@@ -103,7 +103,9 @@ def test_x04_import_validation_and_grades_agree(answers: str, tmp_path: Path, mo
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        known = pd.read_csv(hidden) if answers == "csv" else [json.loads(line) for line in hidden.open()]
+        known = (
+            pd.read_csv(hidden) if answers == "csv" else [json.loads(line) for line in hidden.read_text().splitlines()]
+        )
         sample = (data / config["dataset"]["sample_submission"]).read_bytes()
         assert module.grade(pd.read_csv(io.BytesIO(sample)), known) == grade(bundle, sample).score
         with pytest.raises(helpers.InvalidSubmissionError):
