@@ -82,7 +82,9 @@ def task_table(card: TaskSetCard) -> Table:
     return ("task", "hash", "seed", "modality", "kind", "metric", "family"), rows
 
 
-_RETRAINING = "Plain solvers were trained on train.csv and again on as many rows out of the test, and scored on the same other rows."
+_RETRAINING = (
+    "Plain solvers, trained on train.csv and again on as many rows of the test; both fits are scored on the same rows."
+)
 
 
 def _retraining(found: RetrainingSummary) -> list[Sequence[str]]:

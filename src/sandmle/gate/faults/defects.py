@@ -28,7 +28,7 @@ _PREDICTED_ONCE = (PredictionKind.LABEL, PredictionKind.PROBABILITY)
 
 def thresholds_close(context: GateContext, strength: float, rng: np.random.Generator) -> Injection | None:
     """Milestones drawn together towards the median."""
-    return _moved(context, 1 - strength, must_find=strength >= _CERTAIN)
+    return _moved(context, 1 - strength, must_find=strength >= 1.0)
 
 
 def thresholds_reversed(context: GateContext, strength: float, rng: np.random.Generator) -> Injection | None:
