@@ -1,12 +1,15 @@
 """``sandmle faults``: how many known faults the gate finds, and how often it refuses tasks that have none."""
 
 import os
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sandmle.cli.output import JsonOption, console, error_console, print_json, progress_line
 from sandmle.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    from sandmle.gate.faults import Trial
 
 
 def command(
@@ -20,10 +23,11 @@ def command(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Puts each known fault into freshly drawn tasks and counts what the gate says, without its sandboxed checks.
+    """Puts each known fault into freshly drawn tasks and counts what the checks that are there for it say.
 
     A fault must be found where somebody who knows of it and of nothing else wins bronze or better, or where it spoils
-    the task for certain. What the gate refuses without a fault is counted as a false alarm, by check.
+    the task for certain. What the gate refuses without a fault, by all
+    checks but the sandboxed ones, is counted as a false alarm, by check.
 
     Exit codes: 0 all faults that must be found were; 1 some were missed; 2 bad input.
     """
@@ -37,7 +41,8 @@ def command(
     for name in wanted:
         if name not in FAULTS:
             raise unknown_name("fault", name, FAULTS)
-    trials, problems = [], []
+    trials: list[Trial] = []
+    problems: list[str] = []
     runs = measure_gate(
         request,
         faults=wanted,

@@ -4,6 +4,7 @@ An item in hand when its node or process dies is handed to another actor, so not
 outcome, so nothing counts twice. An item that kills its actor again and again becomes an outcome with an error.
 """
 
+import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -148,7 +149,7 @@ def _connected(address: str) -> Iterator[Any]:
         yield ray
         return
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise ConfigError(
             f"no Ray cluster at {address!r} ({_line(error)}); start one with: ray start --head"

@@ -29,7 +29,7 @@ def card_markdown(card: TaskSetCard) -> str:
 
 def card_table(card: TaskSetCard) -> list[tuple[str, str, Table]]:
     """Returns the card's tables but for the list of tasks: title, note and cells."""
-    tables = []
+    tables: list[tuple[str, str, Table]] = []
     if card.funnel is not None:
         stages: list[Sequence[str]] = [(name.replace("_", " "), str(n)) for name, n in card.funnel.stages.items()]
         note = f"{card.funnel.n_accepted} of {card.funnel.n_proposed} proposals were kept."

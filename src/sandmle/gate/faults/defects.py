@@ -1,9 +1,10 @@
 """Faults that are no leak of rows: wrong milestones, labels, rules and texts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
 from sandmle.errors import BundleError
 from sandmle.gate.base import RULE_FILE, GateContext
@@ -101,11 +102,16 @@ def duplicate_rows(context: GateContext, strength: float, rng: np.random.Generat
     n_rows = round(strength * len(context.train))
     rows = rng.choice(len(context.test), n_rows, replace=False)
     sources = rng.choice(len(context.train), n_rows, replace=False)
-    test, answers = context.test.copy(), context.answers.copy()
-    inputs = [name for name in test.columns if name != context.spec.id_column]
-    test.iloc[rows, test.columns.get_indexer(inputs)] = context.train[inputs].iloc[sources].to_numpy()
-    answers.iloc[rows, answers.columns.get_indexer(targets)] = context.train[targets].iloc[sources].to_numpy()
-    return Injection({TEST: csv_bytes(test), ANSWERS: csv_bytes(answers)}, must_find=strength >= 0.25)
+
+    def mixed(own: pd.DataFrame, names: Sequence[str]) -> bytes:
+        cells = {name: own[name].to_numpy(dtype=object, copy=True) for name in names}
+        for name, column in cells.items():
+            column[rows] = context.train[name].to_numpy(dtype=object)[sources]
+        return csv_bytes(own.assign(**cells))
+
+    inputs = [name for name in context.test.columns if name != context.spec.id_column]
+    files = {TEST: mixed(context.test, inputs), ANSWERS: mixed(context.answers, targets)}
+    return Injection(files, must_find=strength >= 0.25)
 
 
 def shifted_test(context: GateContext, strength: float, rng: np.random.Generator) -> Injection | None:

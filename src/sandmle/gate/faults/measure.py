@@ -46,7 +46,7 @@ class Trial(Record):
 def try_faults(
     bundle: Bundle, *, faults: Sequence[str] = tuple(FAULTS), strengths: Sequence[float] = STRENGTHS, rng_seed: int = 0
 ) -> list[Trial]:
-    """Judges a task without a fault and with each fault at each strength.
+    """Judges a task without a fault by all checks, and with each fault by the checks that are there for it.
 
     Args:
         bundle: A sound task.
@@ -75,7 +75,7 @@ def summarize_trials(trials: Iterable[Trial]) -> dict[str, Any]:
     clean = [trial for trial in trials if trial.fault == CLEAN]
     alarms = Counter(check for trial in clean for check in trial.found_by)
     rows = []
-    for name, fault in FAULTS.items():
+    for name in FAULTS:
         own = [trial for trial in trials if trial.fault == name]
         for strength in sorted({trial.strength for trial in own}):
             here = [trial for trial in own if trial.strength == strength]
@@ -89,7 +89,6 @@ def summarize_trials(trials: Iterable[Trial]) -> dict[str, Any]:
                     "n_found": sum(trial.is_found for trial in here),
                     "n_must": len(must),
                     "n_must_found": sum(trial.is_found for trial in must),
-                    "n_must_found_by_own_check": sum(bool({*trial.found_by} & {*fault.checks}) for trial in must),
                     "found_by": dict(sorted(by.items(), key=lambda pair: (-pair[1], pair[0]))),
                 }
             )
@@ -117,7 +116,7 @@ def _judge(context: GateContext, fault: Fault, strength: float, injection: Injec
         spoilt = write_bundle(BundleDraft(injection.spec or bundle.spec, contents), Path(folder))
         if injection.after is not None:
             injection.after(spoilt.root)
-        checks = [check for check in STANDARD_CHECKS if injection.sandbox is None or check.name in fault.checks]
+        checks = [check for check in STANDARD_CHECKS if check.name in fault.checks]
         report = run_gate(spoilt, sandbox=injection.sandbox, regenerate=injection.regenerate, checks=checks)
     score, share = _cheated(context, injection)
     return Trial(
