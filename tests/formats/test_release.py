@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sandmle.errors import BundleError
 from sandmle.formats import export_tasks, import_tasks
 from sandmle.formats.release import Release
 from sandmle.formats.repair import repair
@@ -80,13 +81,14 @@ def test_a_task_of_the_release_is_repaired(metric: str, tmp_path: Path) -> None:
 
 def test_an_evaluator_that_agrees_with_no_metric_is_refused(tmp_path: Path) -> None:
     root = release_task(tmp_path / "data", "(y * p).sum() % 7", lower=True, answers=NUMBERS, sample="1.0")
-    with pytest.raises(Exception, match="agrees with no registered metric"):
+    with pytest.raises(BundleError, match="agrees with no registered metric"):
         repair(root, "Some_Task", PlainSandbox())
 
 
-def test_an_evaluator_that_breaks_is_refused(tmp_path: Path) -> None:
-    root = release_task(tmp_path / "data", "1 / 0", lower=True, answers=NUMBERS, sample="1.0")
-    with pytest.raises(Exception, match="too few"):
+@pytest.mark.parametrize("score", ["1 / 0", "float('nan')", "3.0", "((y - p) ** 2).mean() * 1e-9"])
+def test_an_evaluator_that_breaks_or_says_always_the_same_is_refused(score: str, tmp_path: Path) -> None:
+    root = release_task(tmp_path / "data", score, lower=True, answers=NUMBERS, sample="1.0")
+    with pytest.raises(BundleError, match="too much alike"):
         repair(root, "Some_Task", PlainSandbox())
 
 

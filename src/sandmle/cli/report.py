@@ -43,7 +43,7 @@ def command(
 
     Exit codes: 0 all was read; 1 reported, but something was left out; 2 nothing can be read, or a file not written.
     """
-    if len(runs) == 1 and (runs[0] / "funnel.jsonl").is_file():
+    if len(runs) == 1 and _holds_tasks(runs[0]):
         _report_tasks(runs[0], markdown, html, retrain, as_json=as_json)
         return
     from sandmle.evaluation.render import render_markdown, render_table
@@ -68,6 +68,11 @@ def command(
             error_console().print(f"wrote {path}", markup=False, soft_wrap=True)
     if report.problems:
         raise typer.Exit(1)
+
+
+def _holds_tasks(path: Path) -> bool:
+    """Tells what ``generate``, ``import`` or ``split`` wrote from a run directory."""
+    return (path / "funnel.jsonl").is_file() or (not (path / "run.json").exists() and any(path.glob("*/task.yaml")))
 
 
 def _report_tasks(path: Path, markdown: Path | None, html: Path | None, n_retrained: int, *, as_json: bool) -> None:

@@ -19,6 +19,9 @@ from sandmle.records import Direction, PredictionKind, TargetSpec
 
 _TOLERANCE = 1e-4
 """Relative above 1; evaluators round to four decimals or more."""
+_FEWEST_PROBES = 3
+_LEAST_RANGE = 20
+"""Tolerances that the scores must span, so that agreement is no accident of small numbers."""
 _MOST_LABELS = 200
 _SHARES_DEALT = (0.2, 0.5, 1.0)
 
@@ -68,6 +71,14 @@ def probes_for(answers: Table, sample: Table) -> list[Probe]:
             if len(targets) > 1:
                 probes.append(submission("soft shares", _texts(targets, soft / soft.sum(axis=1, keepdims=True))))
     return probes
+
+
+def tells_apart(scores: Sequence[float]) -> bool:
+    """Tells whether scores of probes are many and different enough for agreement with them to mean something."""
+    if len(scores) < _FEWEST_PROBES:
+        return False
+    largest = max(1.0, *(abs(score) for score in scores))
+    return max(scores) - min(scores) >= _LEAST_RANGE * _TOLERANCE * largest
 
 
 def matching(answers: Table, train: Table, scored: Sequence[tuple[Probe, float]], direction: Direction) -> list[Match]:

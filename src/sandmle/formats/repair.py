@@ -6,6 +6,7 @@ with none is refused, since nothing else could tell what its scores mean.
 """
 
 import json
+import math
 import re
 import tempfile
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sandmle.errors import BundleError
-from sandmle.formats.probing import Match, Probe, matching, probes_for
+from sandmle.formats.probing import Match, Probe, matching, probes_for, tells_apart
 from sandmle.formats.release import ANSWER_FILE, EVALUATOR_FILE, EVALUATOR_PARTS
 from sandmle.grading import Table, TableError, read_table, write_table
 from sandmle.records import (
@@ -93,7 +94,8 @@ def repair(root: Path, task_id: str, sandbox: Sandbox) -> Repaired:
         SandboxError: The sandbox failed.
     """
     public = root / task_id / "prepared" / "public"
-    contents = {path.relative_to(public).as_posix(): path for path in sorted(public.rglob("*")) if path.is_file()}
+    files = (path for path in sorted(public.rglob("*")) if path.is_file() and not path.is_symlink())
+    contents = {path.relative_to(public).as_posix(): path for path in files}
     needed = ("description.md", "train.csv", "test.csv", "sample_submission.csv", EVALUATOR_FILE, ANSWER_FILE)
     missing = [name for name in needed if name not in contents]
     if missing:
@@ -105,9 +107,9 @@ def repair(root: Path, task_id: str, sandbox: Sandbox) -> Repaired:
     probes = probes_for(answers, sample)
     outputs = _run_evaluator(task_id, public, probes, sandbox)
     scored = [(probe, output) for probe, output in zip(probes, outputs, strict=True) if output is not None]
-    if len(scored) < 3 or len({output["score"] for _, output in scored}) < 2:
+    if not tells_apart([output["score"] for _, output in scored]):
         raise BundleError(
-            f"{task_id}: {EVALUATOR_FILE} scored {len(scored)} of {len(probes)} probes, too few to know it"
+            f"{task_id}: {EVALUATOR_FILE} scored {len(scored)} of {len(probes)} probes, and too much alike to know it"
         )
     lines = scored[0][1]
     direction = Direction.MINIMIZE if lines["is_lower_better"] else Direction.MAXIMIZE
@@ -189,7 +191,8 @@ def _output(line: dict[str, Any]) -> dict[str, Any] | None:
         found = {f"{name}_threshold": float(said[f"{name}_threshold"]) for name in MILESTONES}
         lower = said["is_lower_better"]
         is_lower = lower.strip().lower() in ("true", "1", "yes") if isinstance(lower, str) else bool(lower)
-        return {"score": float(said["score"]), "is_lower_better": is_lower, **found}
+        found["score"] = float(said["score"])
+        return {**found, "is_lower_better": is_lower} if all(map(math.isfinite, found.values())) else None
     except (ValueError, TypeError, KeyError, IndexError):
         return None
 

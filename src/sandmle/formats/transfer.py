@@ -55,8 +55,8 @@ def export_tasks(tasks: Path, layout: Layout, out: Path) -> Iterator[Transfer]:
     for folder in find_bundles(tasks):
         try:
             bundle = load_bundle(folder)
-            done.append(bundle.task_id)
             path = _export(bundle, layout, out)
+            done.append(bundle.task_id)
             yield Transfer(task=bundle.task_id, path=str(path))
         except SandmleError as error:
             yield Transfer(task=folder.name, error=str(error))
