@@ -14,7 +14,7 @@ from sandmle.gate.faults.base import Fault, Injection
 from sandmle.gate.faults.catalogue import FAULTS
 from sandmle.gate.gate import run_gate
 from sandmle.grading import MetricUndefined
-from sandmle.records import Record
+from sandmle.records import Record, Verdict
 from sandmle.tasks import Bundle, BundleDraft, write_bundle
 
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
@@ -126,7 +126,10 @@ def _judge(context: GateContext, fault: Fault, strength: float, injection: Injec
         must_find=injection.must_find or (share is not None and share >= 1 / 3),
         cheat_score=score,
         cheat_medal_share=share,
-        found_by=tuple(loss.check for loss in report.losses() if loss.check not in clean),
+        # A check that ran out of time says something of the machine, not of the fault.
+        found_by=tuple(
+            loss.check for loss in report.losses() if loss.check not in clean and loss.verdict is not Verdict.TIMEOUT
+        ),
     )
 
 
