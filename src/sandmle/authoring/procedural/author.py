@@ -29,7 +29,7 @@ from sandmle.grading import MetricUndefined
 from sandmle.records import PredictionKind, Provenance, SeedRecord, TaskLimits, TaskSpec, ThresholdPreset
 from sandmle.tasks.bundle import DESCRIPTION_FILE, SAMPLE_FILE, BundleDraft
 
-VERSION = "1"
+VERSION = "2"
 _ATTEMPTS = 5
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "pillow")
 
@@ -157,7 +157,9 @@ def _facts(dataset: Dataset, sample: bytes) -> Facts:
     plan, y = dataset.plan, dataset.y[dataset.where(TRAIN)]
     shares: dict[str, float] = {}
     ranges: dict[str, tuple[float, float]] = {}
-    if plan.target.kind is PredictionKind.VALUES:
+    if plan.n_pieces > 1:
+        pass
+    elif plan.target.kind is PredictionKind.VALUES:
         cells = dataset.head.answers(y)
         columns = plan.target.columns[:1] if plan.metric == "laplace_log_likelihood" else plan.target.columns
         ranges = {name: (float(np.min(cells[name])), float(np.max(cells[name]))) for name in columns}
@@ -174,5 +176,5 @@ def _facts(dataset: Dataset, sample: bytes) -> Facts:
         label_shares=shares,
         sample_head="\n".join(sample.decode().splitlines()[:4]),
         value_range=ranges,
-        image_size=None if dataset.pixels is None else dataset.pixels.shape[1:],
+        files=tuple((media.folder, media.column, media.words) for media in dataset.files),
     )

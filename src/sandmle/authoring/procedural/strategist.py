@@ -8,7 +8,8 @@ import numpy as np
 from sandmle.authoring.plan import InsightPlan, NoisePlan, SideColumn, TaskPlan
 from sandmle.authoring.procedural.families import families_of
 from sandmle.authoring.procedural.families.base import Medium
-from sandmle.authoring.procedural.substitution import MEDIA, drawable
+from sandmle.authoring.procedural.media.board import board_shape
+from sandmle.authoring.procedural.substitution import PIECEWISE, drawable, media_of
 from sandmle.authoring.procedural.words import Vocabulary, vocabularies
 from sandmle.authoring.randomness import digest_of, rng_for
 from sandmle.errors import AuthoringError
@@ -17,6 +18,8 @@ from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpe
 
 Difficulty = Literal["easy", "medium", "hard"]
 
+PIECE_SIDE = 12
+"""Height and width of a piece's own picture."""
 _MOST_GRADED = 0.68
 _TWO_CLASS_METRICS = ("auc", "log_loss", "accuracy", "f1", "mcc", "error_rate")
 
@@ -56,11 +59,14 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
     vocabulary = _domain(rng)
     entity = vocabulary.entities[int(rng.integers(len(vocabulary.entities)))]
     insights, interaction = _insights(dna, rng, knobs)
-    target, words, unit, shares = _target(dna, vocabulary, rng)
+    n_pieces, grid = _pieces(dna, rng)
+    target, words, unit, shares = _target(dna, vocabulary, rng, grid)
     tag = digest_of("task", version, seed.id, rng_seed, difficulty).hex()[:6]
     n_train = int(rng.integers(*knobs.n_train, endpoint=True))
     if len(shares) > 3 or dna.imbalance == "strong":
         n_train = max(n_train, 180)
+    if n_pieces > 1:
+        n_train = max(60, round(0.6 * n_train))  # each row teaches as much as its pieces
     # Scores that count hits spread most, so that more rows must be graded to tell solvers apart.
     counts_hits = dna.prediction_kind in (PredictionKind.LABEL, PredictionKind.RANKED_LABELS)
     two_classes = any(part in dna.metric for part in _TWO_CLASS_METRICS) and len(shares) <= 2
@@ -86,12 +92,30 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         insights=insights,
         interaction_share=interaction,
         noise=_noise(dna, knobs),
+        n_pieces=n_pieces,
+        grid=grid,
+        is_round=dna.task_kind is TaskKind.SEGMENTATION and bool(rng.integers(2)),
+        series_form="files" if rng.random() < 0.5 else "columns",
         n_nuisance=int(rng.integers(2, 6)),
         n_train=n_train,
         n_public=300,
-        n_private=2500 if counts_hits or two_classes else 1200,
-        n_calibration=3000,
+        n_private=1000 if n_pieces > 1 else 2500 if counts_hits or two_classes else 1200,
+        n_calibration=3000 if n_pieces == 1 else 1000 if grid != (1, 1) else 1500,
     )
+
+
+def _pieces(dna: StructuralDNA, rng: np.random.Generator) -> tuple[int, tuple[int, int]]:
+    """Returns how many pieces a row is made of, and the rows and columns in which they stand in a picture."""
+    if dna.task_kind not in PIECEWISE:
+        return 1, (1, 1)
+    if dna.task_kind is TaskKind.SEQ2SEQ:
+        n_pieces = int(rng.integers(4, 6))
+        return n_pieces, (1, n_pieces)
+    if dna.task_kind in (TaskKind.SEGMENTATION, TaskKind.DETECTION):
+        grid = ((2, 2), (2, 3))[int(rng.integers(2))]
+        return grid[0] * grid[1], grid
+    n_pieces = int(rng.integers(4, 6))
+    return n_pieces, (1, 1)
 
 
 def _domain(rng: np.random.Generator) -> Vocabulary:
@@ -100,14 +124,11 @@ def _domain(rng: np.random.Generator) -> Vocabulary:
     return found[int(rng.choice(len(found), p=shares / shares.sum()))]
 
 
-def media_of(dna: StructuralDNA) -> tuple[Medium, ...]:
-    """Returns where the data of a task is, the leading medium first."""
-    found = [MEDIA[modality][0] for modality in dna.modalities]
-    return tuple(dict.fromkeys(found))
-
-
 def _insights(dna: StructuralDNA, rng: np.random.Generator, knobs: Knobs) -> tuple[tuple[InsightPlan, ...], float]:
     media = media_of(dna)
+    if dna.task_kind in _WITHIN_ROW:
+        # What is the same for all pieces of a row cannot order them.
+        media = tuple(medium for medium in media if medium != "tabular") or media
     n_cliffs = 1 + int(rng.choice(len(knobs.n_cliffs), p=knobs.n_cliffs))
     graded_share = float(rng.uniform(*knobs.graded_share))
     # Raw pixels, raw words and many labels give less away, so more of the signal is of the graded kind.
@@ -145,11 +166,13 @@ def _draw_families(media: tuple[Medium, ...], count: int, rng: np.random.Generat
 
 
 def _target(
-    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator
+    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator, grid: tuple[int, int]
 ) -> tuple[TargetSpec, str, str, tuple[float, ...]]:
     """Returns the target, what it means, its unit and the wanted shares of its labels."""
     form, words = dna.prediction_kind, vocabulary.targets
     n = dna.n_classes or 0
+    if dna.task_kind in PIECEWISE:
+        return _piece_target(dna, vocabulary, rng, grid)
     if dna.task_kind is TaskKind.ORDINAL:
         name, meaning = _pick(words.ordinal, rng)
         shares = _shares(n, dna, rng, bell=True)
@@ -175,6 +198,34 @@ def _target(
     columns = labels if form is PredictionKind.CLASS_PROBABILITIES else (name,)
     most = 5 if form is PredictionKind.RANKED_LABELS else None
     return TargetSpec(kind=form, columns=columns, labels=labels, max_items=most), meaning, "", _shares(n, dna, rng)
+
+
+def _piece_target(
+    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator, grid: tuple[int, int]
+) -> tuple[TargetSpec, str, str, tuple[float, ...]]:
+    form, words = dna.prediction_kind, vocabulary.targets
+    if form is PredictionKind.MASK:
+        name, _ = _pick(words.binary, rng)
+        low, high = {"none": (0.4, 0.5), "mild": (0.35, 0.42), "strong": (0.28, 0.35)}[dna.imbalance]
+        share = float(np.round(rng.uniform(low, high), 3))
+        shape = board_shape(grid, (PIECE_SIDE, PIECE_SIDE))
+        target = TargetSpec(kind=form, columns=(f"{name}_mask",), mask_shape=shape)
+        return target, f"which pieces of the picture are {name.replace('_', ' ')}", "", (round(1 - share, 3), share)
+    if form is PredictionKind.PERMUTATION:
+        name, meaning = _pick(words.ordinal, rng)
+        return TargetSpec(kind=form, columns=(f"{name}_order",)), f"the order of the entries by {meaning}", "", ()
+    if dna.task_kind is TaskKind.SPAN_EXTRACTION:
+        name, meaning = _pick(words.binary, rng)
+        return TargetSpec(kind=form, columns=(f"{name}_span",)), f"the sentence that tells {meaning}", "", ()
+    n = dna.n_classes or 3
+    name, meaning, values = _pick(words.classes if form is PredictionKind.TEXT else words.labels, rng)
+    labels = tuple(sorted(values[at] for at in rng.permutation(len(values))[:n].tolist()))
+    none = float(np.round(rng.uniform(0.15, 0.3), 3))
+    shares = (none, *(round(share * (1 - none), 4) for share in _shares(n, dna, rng)))
+    if form is PredictionKind.TEXT:
+        target = TargetSpec(kind=form, columns=(f"{name}_sequence",), labels=labels)
+        return target, f"{meaning} for each piece, in their order", "", shares
+    return TargetSpec(kind=form, columns=(f"{name}_boxes",), labels=labels), f"where {meaning} show", "", shares
 
 
 def _value_target(
@@ -259,6 +310,7 @@ def _side_columns(dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Gen
     return tuple(columns)
 
 
+_WITHIN_ROW = (TaskKind.ORDERING, TaskKind.SPAN_EXTRACTION)
 _FLAGS = (
     ("in_focus", "1 if the row belongs to the focus group of the study, else 0"),
     ("second_site", "1 if the row was recorded at the second site, else 0"),

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sandmle.authoring.procedural.author import ProceduralAuthor
-from sandmle.authoring.procedural.strategist import DIFFICULTIES, Difficulty, media_of
+from sandmle.authoring.procedural.strategist import DIFFICULTIES, Difficulty
+from sandmle.authoring.procedural.substitution import media_of
 from sandmle.errors import AuthoringError
 from sandmle.grading import medal_of, threshold_problems
 from sandmle.records import Ladder, Tier

@@ -55,6 +55,16 @@ _FORMS: dict[PredictionKind, str] = {
     PredictionKind.LABEL_PROBABILITIES: "Each column holds the probability of one label, from 0 to 1, on its own.",
     PredictionKind.VALUES: "Predictions are finite numbers.",
     PredictionKind.LABEL_SET: "A prediction is any number of labels in one cell, separated by spaces; it may be empty.",
+    PredictionKind.MASK: (
+        "A prediction is a mask as run lengths: pairs of start and length, separated by spaces; pixels are counted "
+        "from 1 down the columns, the left column first. An empty cell is an empty mask."
+    ),
+    PredictionKind.BOXES: (
+        "A prediction is any number of boxes in one cell, each as label, confidence (0 to 1), left, top, width and "
+        "height in pixels, all separated by spaces."
+    ),
+    PredictionKind.PERMUTATION: "A prediction is all letters of the row's entries in order, separated by spaces.",
+    PredictionKind.TEXT: "A prediction is text.",
     PredictionKind.RANKED_LABELS: "A prediction is labels in one cell, separated by spaces, the most likely first.",
 }
 
