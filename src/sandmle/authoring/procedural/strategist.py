@@ -220,11 +220,11 @@ def _piece_target(
     n = dna.n_classes or 3
     name, meaning, values = _pick(words.classes if form is PredictionKind.TEXT else words.labels, rng)
     labels = tuple(sorted(values[at] for at in rng.permutation(len(values))[:n].tolist()))
-    none = float(np.round(rng.uniform(0.15, 0.3), 3))
-    shares = (none, *(round(share * (1 - none), 4) for share in _shares(n, dna, rng)))
     if form is PredictionKind.TEXT:
         target = TargetSpec(kind=form, columns=(f"{name}_sequence",), labels=labels)
-        return target, f"{meaning} for each piece, in their order", "", shares
+        return target, f"{meaning} for each piece, in their order", "", _shares(n, dna, rng)
+    none = float(np.round(rng.uniform(0.15, 0.3), 3))
+    shares = (none, *(round(share * (1 - none), 4) for share in _shares(n, dna, rng)))
     return TargetSpec(kind=form, columns=(f"{name}_boxes",), labels=labels), f"where {meaning} show", "", shares
 
 

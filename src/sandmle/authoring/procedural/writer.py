@@ -8,7 +8,7 @@ from sandmle.authoring.procedural.publish import metric_params
 from sandmle.authoring.procedural.words import vocabulary_of
 from sandmle.authoring.randomness import rng_for
 from sandmle.grading import get_metric
-from sandmle.records import ColumnSpec, Direction, PredictionKind, TaskLimits
+from sandmle.records import ColumnSpec, Direction, PredictionKind, TaskKind, TaskLimits
 
 
 def describe(plan: TaskPlan, facts: Facts, limits: TaskLimits) -> str:
@@ -35,13 +35,22 @@ def describe(plan: TaskPlan, facts: Facts, limits: TaskLimits) -> str:
         place=_pick(vocabulary.places, rng),
         image=_pick(vocabulary.images, rng),
         columns=_grouped(facts.columns),
-        form=_FORMS[plan.target.kind],
+        form=_form(plan),
         pick=lambda *options: _pick(options, rng),
         n_test=plan.n_public + plan.n_private,
         title=plan.title[0].upper() + plan.title[1:],
         shuffled=[str(name) for name in rng.permutation(["data", "evaluation"])],
     )
     return text.strip() + "\n"
+
+
+def _form(plan: TaskPlan) -> str:
+    if plan.dna.task_kind is TaskKind.SPAN_EXTRACTION:
+        empty = "; where no sentence does, the cell is empty" if plan.metric == "span_f1" else ""
+        return f"A prediction is one sentence of the passage, copied word by word{empty}."
+    if plan.target.kind is PredictionKind.TEXT:
+        return "A prediction is one word for each piece, in their order, separated by spaces."
+    return _FORMS[plan.target.kind]
 
 
 def _pick(options, rng: np.random.Generator):  # type: ignore[no-untyped-def]
@@ -64,7 +73,6 @@ _FORMS: dict[PredictionKind, str] = {
         "height in pixels, all separated by spaces."
     ),
     PredictionKind.PERMUTATION: "A prediction is all letters of the row's entries in order, separated by spaces.",
-    PredictionKind.TEXT: "A prediction is text.",
     PredictionKind.RANKED_LABELS: "A prediction is labels in one cell, separated by spaces, the most likely first.",
 }
 

@@ -50,7 +50,8 @@ class Rows:
 
     def split(self, n_pieces: int) -> "Rows":
         """Returns the pieces of these rows."""
-        return Rows(*(np.repeat(values, n_pieces) for values in (self.part, self.entity, self.day)), n_pieces)
+        part, entity, day = self.part.repeat(n_pieces), self.entity.repeat(n_pieces), self.day.repeat(n_pieces)
+        return Rows(part, entity, day, n_pieces)
 
     def take(self, at: np.ndarray) -> "Rows":
         """Returns some of the rows."""

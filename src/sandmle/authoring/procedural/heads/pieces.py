@@ -145,11 +145,11 @@ class BoxHead(_KindHead):
 
 
 class PhraseHead(_KindHead):
-    """A word for each piece, in their order; the first kind has none."""
+    """A word for each piece, in their order."""
 
     @override
     def true_cell(self, y: np.ndarray, scene: Scene, row: int) -> str:
-        return " ".join(self.labels[kind - 1] for kind in y.tolist() if kind > 0)
+        return " ".join(self.labels[y])
 
     @override
     def cell(self, predictions: FloatArray, option: float, scene: Scene, row: int) -> str:
@@ -157,10 +157,9 @@ class PhraseHead(_KindHead):
 
     @override
     def constant_rows(self, y_train: np.ndarray, option: float, scene: Scene) -> Cells:
-        """Repeats the commonest word as often as the usual row has words."""
-        counts = np.bincount(y_train, minlength=self.n_levels())
-        words = [self.labels[int(counts[1:].argmax())]] * round(self.plan.n_pieces * (1 - counts[0] / len(y_train)))
-        return self._column([" ".join(words)] * scene.n_rows)
+        """Repeats the commonest word."""
+        word = str(self.labels[int(np.bincount(y_train).argmax())])
+        return self._column([" ".join([word] * self.plan.n_pieces)] * scene.n_rows)
 
 
 class SpanHead(PieceHead):

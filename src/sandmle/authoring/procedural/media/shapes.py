@@ -24,7 +24,7 @@ def tied(webs: list[Web], rng: np.random.Generator) -> Web:
     order = np.argsort(place)
     moved = [tuple(sorted((int(place[first]), int(place[second])))) for first, second in edges]
     mixed = [moved[at] for at in rng.permutation(len(moved))]
-    return Web("".join(kinds[at] for at in order), tuple(weights[at] for at in order), tuple(mixed))  # type: ignore[arg-type]
+    return Web("".join(kinds[at] for at in order), tuple(weights[at] for at in order), tuple(mixed))
 
 
 def graph_bytes(graph: Web) -> bytes:
