@@ -28,6 +28,8 @@ class NoisePlan(Record):
     """Share of cells with a slipped decimal point in each plain number column."""
     group_share: float = Field(default=0.0, ge=0, lt=1)
     """Part of the noise's variance that rows of one entity share."""
+    twin_share: float = Field(default=0.0, ge=0, lt=1)
+    """Share of rows that are near copies of another row of the same table: same contents, other noise."""
 
 
 class SideColumn(Record):
@@ -67,6 +69,8 @@ class TaskPlan(Record):
     target_unit: str = ""
     label_shares: tuple[float, ...] = ()
     """Wanted shares of the labels; the realised ones go into the description."""
+    label_families: tuple[int, ...] = ()
+    """Number of the family that each label belongs to; labels of one family resemble each other. Empty for none."""
     side_columns: tuple[SideColumn, ...] = ()
     insights: tuple[InsightPlan, ...]
     interaction_share: float = Field(default=0.0, ge=0, lt=1)

@@ -5,7 +5,7 @@ import numpy as np
 from sandmle.authoring.plan import TaskPlan
 from sandmle.authoring.procedural.dataset import CALIBRATION, TEST, TRAIN, Dataset
 from sandmle.authoring.procedural.families import FAMILIES, Context, Insight, Rows, Sample
-from sandmle.authoring.procedural.families.base import FloatArray, Medium
+from sandmle.authoring.procedural.families.base import FloatArray, Medium, taken
 from sandmle.authoring.procedural.heads import Realised, Scene, head_for
 from sandmle.authoring.procedural.media import assemble, draw_image_shape
 from sandmle.authoring.procedural.signal import Effect, combine, draw_effect, standardised
@@ -59,6 +59,9 @@ def develop(plan: TaskPlan, rng_key: tuple[str | int, ...]) -> Dataset:
         )
         for at, insight in enumerate(insights)
     ]
+    if plan.noise.twin_share:
+        twins = _twins(plan, rows, rng_for(*rng_key, "twins"))
+        samples = [taken(sample, twins) for sample in samples]
     clean = {name: values for sample in samples for name, values in sample.columns.items()}
     if entity_spec is not None:
         clean[entity_spec.name] = _tokens(rows.entity, rng_for(*rng_key, "entities"))
@@ -108,6 +111,16 @@ def _context(plan: TaskPlan, pool: Pool, entity: ColumnSpec | None, rng: np.rand
         trace_length=32,
         sound_length=800 if plan.n_pieces == 1 else 400,
     )
+
+
+def _twins(plan: TaskPlan, rows: Rows, rng: np.random.Generator) -> np.ndarray:
+    """Returns for every row the row whose contents it has: mostly itself, else another one of its table."""
+    source = np.arange(rows.n)
+    for part in (TRAIN, TEST, CALIBRATION):
+        there = rng.permutation(np.flatnonzero(rows.part == part))
+        n_twins = int(plan.noise.twin_share * len(there))
+        source[there[:n_twins]] = rng.choice(there[n_twins:], n_twins)
+    return source
 
 
 def _repeated(columns: dict[str, np.ndarray], n_pieces: int) -> dict[str, np.ndarray]:
@@ -170,7 +183,7 @@ def _signal(
     effects, contributions = [], []
     for insight in insights:
         features = FAMILIES[insight.family].features(insight, columns)
-        effect = draw_effect(rng, features.shape[1], n_outputs)
+        effect = draw_effect(rng, features.shape[1], n_outputs, plan.label_families)
         effects.append(effect)
         contributions.append(standardised(effect.raw(features), rows))
     interaction = None

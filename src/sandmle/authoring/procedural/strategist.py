@@ -1,11 +1,9 @@
 """The Data Strategist: from a seed's DNA to the plan of a task in a domain of its own."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from sandmle.authoring.plan import InsightPlan, NoisePlan, SideColumn, TaskPlan
+from sandmle.authoring.procedural.difficulty import Knobs, knobs_of
 from sandmle.authoring.procedural.families import families_of
 from sandmle.authoring.procedural.families.base import Medium
 from sandmle.authoring.procedural.media.board import board_shape
@@ -16,34 +14,13 @@ from sandmle.errors import AuthoringError
 from sandmle.grading import get_metric
 from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpec, TaskKind
 
-Difficulty = Literal["easy", "medium", "hard"]
-
 PIECE_SIDE = 12
 """Height and width of a piece's own picture."""
 _MOST_GRADED = 0.68
 _TWO_CLASS_METRICS = ("auc", "log_loss", "accuracy", "f1", "mcc", "error_rate")
 
 
-@dataclass(frozen=True)
-class Knobs:
-    """What a difficulty stands for."""
-
-    graded_share: tuple[float, float]
-    """Range of the share of the signal that raw columns give away."""
-    n_cliffs: tuple[float, ...]
-    """Chances of 1, 2, 3, ... insights that are worth little until they are seen."""
-    slope_factor: float
-    n_train: tuple[int, int]
-
-
-DIFFICULTIES: dict[str, Knobs] = {
-    "easy": Knobs((0.55, 0.65), (0.7, 0.3), 1.2, (160, 200)),
-    "medium": Knobs((0.46, 0.58), (0.35, 0.45, 0.2), 1.0, (150, 200)),
-    "hard": Knobs((0.34, 0.42), (0.0, 0.3, 0.4, 0.3), 0.85, (70, 140)),
-}
-
-
-def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Difficulty, attempt: int) -> TaskPlan:
+def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: str, attempt: int) -> TaskPlan:
     """Returns the plan of one task.
 
     Args:
@@ -54,7 +31,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         attempt: Counts the redraws after a plan that gave no usable data.
     """
     rng = rng_for("plan", version, seed.id, rng_seed, difficulty, attempt)
-    knobs = DIFFICULTIES[difficulty]
+    knobs = knobs_of(difficulty)
     dna, notes = drawable(seed.dna)
     vocabulary = _domain(rng)
     entity = vocabulary.entities[int(rng.integers(len(vocabulary.entities)))]
@@ -88,6 +65,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         target_words=words,
         target_unit=unit,
         label_shares=shares,
+        label_families=_label_families(dna, target),
         side_columns=_side_columns(dna, vocabulary, rng),
         insights=insights,
         interaction_share=interaction,
@@ -251,6 +229,14 @@ def _pick(entries: tuple, rng: np.random.Generator) -> tuple:  # type: ignore[ty
     return tuple(entries[int(rng.integers(len(entries)))])
 
 
+def _label_families(dna: StructuralDNA, target: TargetSpec) -> tuple[int, ...]:
+    """Returns the family of each label where labels nest: families of two or three in a row."""
+    n = len(target.labels)
+    if not dna.hierarchy or dna.task_kind not in (TaskKind.MULTICLASS, TaskKind.RANKING) or n < 4:
+        return ()
+    return tuple(min(at // 2, n // 2 - 1) for at in range(n))
+
+
 def _binary_shares(dna: StructuralDNA, rng: np.random.Generator) -> tuple[float, ...]:
     low, high = {"none": (0.4, 0.55), "mild": (0.22, 0.3), "strong": (0.12, 0.16)}[dna.imbalance]
     positive = float(np.round(rng.uniform(low, high), 3))
@@ -279,6 +265,8 @@ def _noise(dna: StructuralDNA, knobs: Knobs) -> NoisePlan:
         missing_share={"none": 0.0, "mild": 0.03, "strong": 0.08}[dna.missing_values],
         outlier_share={"none": 0.0, "mild": 0.01, "strong": 0.03}[dna.outliers],
         group_share=0.3 if dna.groups else 0.0,
+        # Twins of bare tables would be equal rows.
+        twin_share=0.1 if dna.near_duplicates and media_of(dna) != ("tabular",) else 0.0,
     )
 
 

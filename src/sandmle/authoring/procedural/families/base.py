@@ -144,6 +144,25 @@ class Sample:
     points: FloatArray | None = None
 
 
+def taken(sample: Sample, at: np.ndarray) -> Sample:
+    """Returns the data of some rows, in their order."""
+
+    def pick(values: list[Any] | None) -> list[Any] | None:
+        return None if values is None else [values[row] for row in at.tolist()]
+
+    return Sample(
+        columns={name: values[at] for name, values in sample.columns.items()},
+        latents={name: values[at] for name, values in sample.latents.items()},
+        sentences=pick(sample.sentences),
+        trace=None if sample.trace is None else sample.trace[at],
+        layers=[(opacity[at], colour[at]) for opacity, colour in sample.layers],
+        sound=None if sample.sound is None else sample.sound[at],
+        webs=pick(sample.webs),
+        letters=pick(sample.letters),
+        points=None if sample.points is None else sample.points[at],
+    )
+
+
 class Family(ABC):
     """A kind of sub-rule. Instances hold no state.
 
