@@ -166,6 +166,8 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
         series=series,
         repeats=repeats,
         units=tuple((name, f"{name}_unit") for name in kinds["numbers"] if f"{name}_unit" in known),
+        pieces="",
+        root="input/",
         **kinds,
     )
 
