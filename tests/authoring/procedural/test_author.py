@@ -12,7 +12,7 @@ import pytest
 
 from sandmle.authoring.base import Author
 from sandmle.authoring.procedural.author import ProceduralAuthor
-from sandmle.authoring.procedural.difficulty import DIFFICULTIES, knobs_of
+from sandmle.authoring.procedural.difficulty import knobs_of, named_difficulty
 from sandmle.errors import ConfigError
 from sandmle.grading import AnswerKey, ScoringRule, medal_of, read_submission, threshold_problems
 from sandmle.records import Ladder, Medal, Tier
@@ -56,9 +56,7 @@ def test_author_keeps_the_contract() -> None:
 
 
 def test_difficulties_between_the_names() -> None:
-    assert knobs_of("0") == DIFFICULTIES["easy"]
-    assert knobs_of("0.5") == DIFFICULTIES["medium"]
-    assert knobs_of("1") == DIFFICULTIES["hard"]
+    assert [named_difficulty(level) for level in (0, 0.5, "1.0")] == ["easy", "medium", "hard"]
     low, middle, high = (knobs_of(level) for level in ("0.2", "0.4", "0.9"))
     assert low.graded_share > middle.graded_share > high.graded_share
     assert low.slope_factor > middle.slope_factor > high.slope_factor

@@ -25,6 +25,9 @@ DIFFICULTIES: dict[str, Knobs] = {
 }
 
 
+_LEVELS = {0.0: "easy", 0.5: "medium", 1.0: "hard"}
+
+
 def named_difficulty(difficulty: str | float) -> str:
     """Returns a difficulty as text: a name, or a number from 0 (easy) over 0.5 (medium) to 1 (hard).
 
@@ -39,7 +42,7 @@ def named_difficulty(difficulty: str | float) -> str:
         raise unknown_name("difficulty", str(difficulty), DIFFICULTIES) from None
     if not 0 <= level <= 1:
         raise ConfigError(f"difficulty {difficulty} is not between 0 and 1; give easy, medium, hard or such a number")
-    return f"{level:g}"
+    return _LEVELS.get(level, f"{level:g}")
 
 
 def knobs_of(difficulty: str) -> Knobs:

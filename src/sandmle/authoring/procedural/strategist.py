@@ -78,7 +78,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: str,
         n_train=n_train,
         n_public=300,
         n_private=1000 if n_pieces > 1 else 2500 if counts_hits or two_classes else 1200,
-        n_calibration=3000 if n_pieces == 1 else 1000 if grid != (1, 1) else 1500,
+        n_calibration=3000 if n_pieces == 1 else 700 if grid != (1, 1) else 1500,
     )
 
 
