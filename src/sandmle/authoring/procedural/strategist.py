@@ -90,7 +90,8 @@ def _pieces(dna: StructuralDNA, rng: np.random.Generator) -> tuple[int, tuple[in
         n_pieces = int(rng.integers(4, 6))
         return n_pieces, (1, n_pieces)
     if dna.task_kind in (TaskKind.SEGMENTATION, TaskKind.DETECTION):
-        grid = ((2, 2), (2, 3))[int(rng.integers(2))]
+        # Boxes cost most to score, so that there are fewer of them.
+        grid = ((2, 2), (2, 3))[int(rng.integers(2)) if dna.task_kind is TaskKind.SEGMENTATION else 0]
         return grid[0] * grid[1], grid
     n_pieces = int(rng.integers(4, 6))
     return n_pieces, (1, 1)
