@@ -27,7 +27,7 @@ def look(
     test.to_csv(folder / "test.csv", index=False)
     sample = pd.DataFrame({"row": test["row"], **{name: 0.5 for name in predicted}})
     sample.to_csv(folder / "sample_submission.csv", index=False)
-    done, output = execute(write_script("look"), tmp_path)
+    done, output = execute(write_script("look", root="input/"), tmp_path)
     assert done, output
     profile = read_profile(output, read_brief(f"Metric: {metric} (higher is better)"))
     assert profile is not None

@@ -1,12 +1,13 @@
 import ast
+from dataclasses import replace
 
 import pytest
 
 from sandmle.policies.scripted.explorer import possible_blocks
 from sandmle.policies.scripted.profile import Form, Profile
-from sandmle.policies.scripted.scripts import write_script
+from sandmle.policies.scripted.scripts import PIECES, unpack_script, write_script
 
-ALLOWED = {"lightgbm", "numpy", "os", "pandas", "PIL", "re", "scipy", "sklearn", "time", "warnings"}
+ALLOWED = {"json", "lightgbm", "numpy", "os", "pandas", "PIL", "re", "scipy", "sklearn", "time", "warnings"}
 METRICS = {
     Form.PROBABILITY: ("roc_auc", "log_loss", "probabilistic_f1", "average_precision", "brier"),
     Form.LABEL: ("accuracy", "macro_f1", "mcc", "f1", "f_half", "balanced_accuracy"),
@@ -33,6 +34,10 @@ def profile(form: Form, metric: str, n_classes: int = 2, *, rich: bool = True) -
         "images": ("image",),
         "sounds": ("sound",),
         "traces": ("trace",),
+        "videos": ("film",),
+        "series_files": ("series",),
+        "clouds": ("points",),
+        "graphs": ("graph",),
         "groups": ("c",),
         "strangers": ("owner",),
         "places": ("lat", "lon"),
@@ -71,6 +76,7 @@ def test_every_script_is_python_with_known_libraries(form: Form, metric: str, n_
     for template in TEMPLATES:
         code = write_script(
             template,
+            root="input/",
             p=seen,
             blocks=possible_blocks(seen),
             native=["dates"] if rich else [],
@@ -95,3 +101,32 @@ def test_every_script_is_python_with_known_libraries(form: Form, metric: str, n_
         assert "\n\n\n\n" not in code
         if template != "look":
             assert 'to_csv("submission.csv"' in code
+
+
+@pytest.mark.parametrize("kind", ["mask", "boxes", "order", "span", "words"])
+def test_scripts_for_pieces_are_python_with_known_libraries(kind: str):
+    form = {"order": Form.VALUES, "mask": Form.PROBABILITY, "span": Form.PROBABILITY}.get(
+        kind, Form.CLASS_PROBABILITIES
+    )
+    seen = replace(profile(form, "log_loss"), pieces=kind, root=PIECES)
+    for template in TEMPLATES[2:]:
+        code = write_script(
+            template,
+            p=seen,
+            blocks=possible_blocks(seen),
+            native=["dates"],
+            forgets_missing=False,
+            slow_grid=False,
+            quick=False,
+            careful=True,
+            tuned=template in ("boosted", "features", "blend"),
+            thrift=0.8,
+            bags=2,
+            k=5,
+            n_folds=5,
+            seed=1,
+        )
+        ast.parse(code)
+        assert 'pd.read_csv("pieces/train.csv"' in code
+        assert code.count('to_csv("submission.csv"') == 1
+    ast.parse(unpack_script(kind, 4))

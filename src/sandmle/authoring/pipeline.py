@@ -16,7 +16,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +59,15 @@ class GenerateRequest(Record):
     rng_seed: int = 0
     author: str = "procedural"
     preset: ThresholdPreset = "calibrated"
+    difficulty: str = ""
+    """A name or a number from 0 to 1; empty for the author's own."""
     sandbox: str = "forkserver"
     """Backend that the gate's solver runs in."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the author is set to beside the preset."""
+        return {"difficulty": self.difficulty} if self.difficulty else {}
 
 
 @dataclass(frozen=True)
@@ -101,13 +108,18 @@ def proposals_of(request: GenerateRequest) -> list[Proposal]:
     return proposals
 
 
-def make_author(name: str, preset: ThresholdPreset) -> Author:
+def make_author(name: str, preset: ThresholdPreset, settings: Mapping[str, str] | None = None) -> Author:
     """Returns an author by name, entry point or dotted path; what the name points to takes ``preset``.
+
+    Args:
+        name: The author.
+        preset: How thresholds come from the ladder.
+        settings: What else it is set to, for example its difficulty; see ``Provenance.settings``.
 
     Raises:
         ConfigError: There is no such author, or what the name points to makes none.
     """
-    author = _made("author", name, resolve("author", name, AUTHORS, _AUTHOR_GROUP), preset=preset)
+    author = _made("author", name, resolve("author", name, AUTHORS, _AUTHOR_GROUP), preset=preset, **(settings or {}))
     if not isinstance(author, Author):
         raise ConfigError(f"author {name!r} gives no author but an object of type {type(author).__name__}")
     return author
@@ -159,7 +171,7 @@ def generate(
     """
     for seed_id in request.seeds:
         load_seed(seed_id)
-    make_author(request.author, request.preset)
+    make_author(request.author, request.preset, request.settings)
     _check_sandbox(request.sandbox)
     config = {**request.to_dict(), "sandmle_version": sandmle.__version__}
     with open_run_folder(out, FUNNEL_FILE, config, resume=resume) as folder:
@@ -222,7 +234,7 @@ class _Workshop:
         """
         if not (self.out / CONFIG_FILE).is_file():
             raise ConfigError(f"{platform.node()} does not see {self.out}; give a folder that all machines share")
-        author = make_author(self.request.author, self.request.preset)
+        author = make_author(self.request.author, self.request.preset, self.request.settings)
         with open_backend(self.request.sandbox, workers=1) as sandbox:
             yield _Bench(author, MeteredSandbox(sandbox), self.request, self.out, self.staging)
 

@@ -1,7 +1,7 @@
 """What the four roles hand to one another: the same words for the procedural author and for the LLM author."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,8 @@ class NoisePlan(Record):
     """Share of cells with a slipped decimal point in each plain number column."""
     group_share: float = Field(default=0.0, ge=0, lt=1)
     """Part of the noise's variance that rows of one entity share."""
+    twin_share: float = Field(default=0.0, ge=0, lt=1)
+    """Share of rows that are near copies of another row of the same table: same contents, other noise."""
 
 
 class SideColumn(Record):
@@ -67,11 +69,21 @@ class TaskPlan(Record):
     target_unit: str = ""
     label_shares: tuple[float, ...] = ()
     """Wanted shares of the labels; the realised ones go into the description."""
+    label_families: tuple[int, ...] = ()
+    """Number of the family that each label belongs to; labels of one family resemble each other. Empty for none."""
     side_columns: tuple[SideColumn, ...] = ()
     insights: tuple[InsightPlan, ...]
     interaction_share: float = Field(default=0.0, ge=0, lt=1)
     """Part of the signal's variance that is a product of two insights."""
     noise: NoisePlan
+    n_pieces: int = Field(default=1, ge=1)
+    """Pieces that one row is made of (objects of a picture, sentences of a text), each with data of its own."""
+    grid: tuple[int, int] = (1, 1)
+    """Rows and columns in which the pieces stand in a picture."""
+    is_round: bool = False
+    """The pieces of a picture are ellipses, not rectangles."""
+    series_form: Literal["columns", "files"] = "columns"
+    """Where the samples of a series are: one column each, or one file a row."""
     n_nuisance: int = Field(ge=0)
     n_train: int = Field(gt=0)
     n_public: int = Field(ge=0)
@@ -88,14 +100,14 @@ class Facts:
         label_shares: Realised shares of the labels in the training rows, by label.
         sample_head: First lines of the sample submission.
         value_range: Smallest and largest training value of each numeric target column.
-        image_size: Height, width and channels; None if there are no pictures.
+        files: Folder, column and what a file holds, of each kind of media file.
     """
 
     columns: tuple[ColumnSpec, ...]
     label_shares: dict[str, float]
     sample_head: str
     value_range: dict[str, tuple[float, float]]
-    image_size: tuple[int, int, int] | None
+    files: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)

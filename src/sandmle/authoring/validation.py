@@ -79,7 +79,7 @@ def _regenerator(bundle: Bundle) -> tuple[Regenerate | None, str]:
     made = bundle.spec.provenance
     if made.author not in AUTHORS or made.seed_id is None:
         return None, "not made by an author of this installation, so it was not made again"
-    author = make_author(made.author, bundle.spec.thresholds.preset)
+    author = make_author(made.author, bundle.spec.thresholds.preset, made.settings)
     if author.version != made.author_version:
         return None, f"made by version {made.author_version} of its author, so it was not made again"
     for library, wanted in sorted(made.versions.items()):

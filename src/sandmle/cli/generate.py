@@ -29,6 +29,12 @@ def command(
     preset: Annotated[
         Literal["calibrated", "paper"], typer.Option(help="How milestones are set and what the gate asks of them.")
     ] = "calibrated",
+    difficulty: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|0..1", help="easy, medium, hard, or a number from 0 to 1; the author's own if empty."
+        ),
+    ] = "",
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes, or Ray actors; one a core of this machine by default.")
     ] = None,
@@ -54,7 +60,13 @@ def command(
 
     names = [name.strip() for name in seeds.split(",") if name.strip()]
     request = GenerateRequest(
-        seeds=chosen_seeds(names), count=count, rng_seed=rng_seed, author=author, preset=preset, sandbox=sandbox
+        seeds=chosen_seeds(names),
+        count=count,
+        rng_seed=rng_seed,
+        author=author,
+        preset=preset,
+        difficulty=difficulty,
+        sandbox=sandbox,
     )
     workers = workers or min(count, len(os.sched_getaffinity(0)))
     with progress_line("tasks", count, quiet=as_json) as line:

@@ -1,229 +1,31 @@
 """The independent solver: what a careful engineer does first, with no knowledge of the rule.
 
-The gate sends this file's source into the sandbox, where it runs as a script: it reads ``./input`` and writes
-``./submission.csv``. It knows no more than the description says. It is no part of the package's interface.
+The gate sends the source of ``solver_features`` and of this file into the sandbox, where they run as one script: it
+reads ``./input`` and writes ``./submission.csv``. It knows no more than the description says. It is no part of the
+package's interface.
 """
 
 import json
-import re
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMClassifier, LGBMRegressor
-from PIL import Image
 from scipy.stats import spearmanr
 from sklearn import metrics
-from sklearn.decomposition import PCA
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-Matrix = np.ndarray
-INPUT = Path("input")
+from sandmle.gate.solver_features import Data, Matrix, build_features
+
 N_FOLDS = 3
-MOST_LEVELS = 25
-MOST_CROSSED = 6
-SIDE = 16
 LABELLED = ("label", "probability", "ranked_labels", "label_set")
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6)
-
-
-class Data(NamedTuple):
-    """Both tables as numbers."""
-
-    x: Matrix  # [n_train, n_features]
-    fresh: Matrix  # [n_test, n_features]
-    n_single: int  # features that come from one column each; the others come from pairs
-
-
-# --- features -----------------------------------------------------------------------------------------------------
-
-
-def build_features(train: pd.DataFrame, test: pd.DataFrame) -> Data:
-    """Returns numbers for both tables."""
-    both = pd.concat([train, test], ignore_index=True)
-    n = len(train)
-    blocks: list[Matrix] = []
-    plain: list[Matrix] = []
-    for name in both.columns:
-        made, is_number = column_features(both[name], n)
-        blocks += made
-        plain += made[:1] if is_number else []
-    blocks += series_features(both)
-    single = lively(blocks, n) if blocks else np.zeros((len(both), 1))
-    pairs = crossed(plain[:MOST_CROSSED])
-    features = np.hstack([single, lively(pairs, n)]) if pairs else single
-    return Data(features[:n], features[n:], single.shape[1])
-
-
-def lively(blocks: list[Matrix], n_train: int) -> Matrix:
-    """Returns the columns that vary in the training rows."""
-    features = np.column_stack(blocks)
-    return np.asarray(features[:, np.ptp(features[:n_train], axis=0) > 0])
-
-
-def column_features(cells: pd.Series, n_train: int) -> tuple[list[Matrix], bool]:
-    """Returns feature blocks of one column, and whether it holds numbers."""
-    numbers = pd.to_numeric(cells, errors="coerce")
-    known = cells.notna()
-    if known.any() and numbers.notna().sum() >= 0.99 * known.sum():
-        filled = np.asarray(numbers.fillna(numbers.median()), dtype=float)
-        made = [filled]
-        if filled.min() >= 0 and filled.max() > 20 * (np.median(filled) + 1e-9):
-            made.append(np.log1p(filled))
-        if not known.all():
-            made.append(np.asarray(known, dtype=float))
-        if 2 < numbers.nunique() <= 12:
-            made += indicators(numbers.astype(str))
-        return made, True
-    text = cells.fillna("").astype(str)
-    sample = text[text != ""].head(40)
-    if sample.map(lambda cell: (INPUT / cell).is_file() if len(cell) < 200 and "\x00" not in cell else False).all():
-        return media_features(text, n_train), False
-    if sample.str.match(r"\d{4}-\d\d-\d\d|\d\d/\d\d/\d{4}").all():
-        return date_features(text), False
-    if text.nunique() <= MOST_LEVELS:
-        return indicators(text), False
-    if sample.str.count(" ").mean() >= 2:
-        return text_features(text, n_train), False
-    return code_features(text), False
-
-
-def series_features(frame: pd.DataFrame) -> list[Matrix]:
-    """Returns summaries of numbered columns that read like a series: level, spread, trend, wiggle, peaks, spectrum."""
-    families: dict[str, list[str]] = {}
-    for name in frame.columns:
-        families.setdefault(re.sub(r"\d+", "#", name), []).append(name)
-    made: list[Matrix] = []
-    for names in families.values():
-        if len(names) < 8:
-            continue
-        series = frame[names].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
-        if not np.isfinite(series).any():
-            continue
-        series = np.where(np.isfinite(series), series, np.nanmedian(series))
-        steps = np.diff(series, axis=1)
-        time = np.linspace(-1, 1, series.shape[1])
-        centred = series - series.mean(axis=1, keepdims=True)
-        power = np.log1p(np.abs(np.fft.rfft(centred, axis=1)) ** 2)[:, 1:9]
-        made += [series.mean(axis=1), series.std(axis=1), series @ time, steps.std(axis=1)]
-        made += [series.max(axis=1), series.min(axis=1), series.argmax(axis=1).astype(float), np.abs(steps).max(axis=1)]
-        made += [(centred[:, 1:] * centred[:, :-1]).mean(axis=1), *power.T]
-    return made
-
-
-def indicators(cells: pd.Series) -> list[Matrix]:
-    """Returns one column a level, the commonest levels first."""
-    return [np.asarray(cells == level, dtype=float) for level in cells.value_counts().index[:MOST_LEVELS]]
-
-
-def date_features(cells: pd.Series) -> list[Matrix]:
-    """Returns parts of dates, and sine and cosine of the cyclic ones."""
-    times = pd.to_datetime(cells, errors="coerce", format="mixed")
-    times = times.fillna(times.min())
-    made = [np.asarray((times - times.min()).dt.total_seconds(), dtype=float)]
-    for part, period in (("hour", 24), ("dayofweek", 7), ("month", 12), ("day", 31), ("dayofyear", 365.25)):
-        values = np.asarray(getattr(times.dt, part), dtype=float)
-        made += [values, np.sin(2 * np.pi * values / period), np.cos(2 * np.pi * values / period)]
-    made += [np.asarray(times.dt.dayofweek == day, dtype=float) for day in range(7)]
-    return made
-
-
-def text_features(cells: pd.Series, n_train: int) -> list[Matrix]:
-    """Returns tf-idf of words and word pairs, and lengths."""
-    tfidf = TfidfVectorizer(ngram_range=(1, 2), min_df=3, max_features=300, use_idf=False, norm=None)
-    tfidf.fit(cells[:n_train])
-    words = np.asarray(tfidf.transform(cells).todense())
-    return [words, np.asarray(cells.str.len(), dtype=float), np.asarray(cells.str.count(" "), dtype=float)]
-
-
-def code_features(cells: pd.Series) -> list[Matrix]:
-    """Returns the runs of letters and digits of codes, each as a number or as indicators."""
-    parts = cells.map(lambda cell: re.findall(r"[A-Za-z]+|\d+", cell))
-    made = [np.asarray(cells.str.len(), dtype=float)]
-    for at in range(min(5, int(parts.str.len().max() or 0))):
-        run = parts.map(lambda found, at=at: found[at] if at < len(found) else "")
-        numbers = pd.to_numeric(run, errors="coerce")
-        if numbers.notna().mean() > 0.9:
-            values = np.asarray(numbers.fillna(0), dtype=float)
-            made += [values, np.mod(values, 2), np.mod(values, 10)]
-        elif run.nunique() <= MOST_LEVELS:
-            made += indicators(run)
-        else:
-            made += indicators(run.str[:1])
-    return made
-
-
-def media_features(cells: pd.Series, n_train: int) -> list[Matrix]:
-    """Returns coarse pixels and textures of pictures, or spectra of sounds."""
-    vectors = [file_vector(INPUT / cell) for cell in cells]
-    width = max(len(vector) for vector in vectors)
-    raw = np.array([np.pad(vector, (0, width - len(vector))) for vector in vectors])
-    n_parts = min(24, n_train - 1, width)
-    if width <= 2 * n_parts:
-        return [raw]
-    scaled = (raw - raw[:n_train].mean(axis=0)) / (raw[:n_train].std(axis=0) + 1e-9)
-    return [PCA(n_parts, random_state=0).fit(scaled[:n_train]).transform(scaled), raw[:, -SUMMARY:]]
-
-
-SUMMARY = 12
-
-
-def file_vector(path: Path) -> Matrix:
-    """Returns one file as numbers; the last ``SUMMARY`` of them sum the file up."""
-    if path.suffix.lower() == ".wav":
-        return sound_vector(path)
-    if path.suffix.lower() in (".png", ".jpg", ".jpeg", ".bmp"):
-        with Image.open(path) as picture:
-            grey = np.asarray(picture.convert("L").resize((SIDE, SIDE)), dtype=float) / 255
-        return np.concatenate([grey.ravel(), surface_summary(grey)])
-    text = path.read_bytes()[:20000]
-    counts = np.bincount(np.frombuffer(text, dtype=np.uint8), minlength=128)[32:127].astype(float)
-    return np.concatenate([counts / max(1, len(text)), np.zeros(SUMMARY - 1), [float(len(text))]])
-
-
-def sound_vector(path: Path) -> Matrix:
-    """Returns the log energies of 32 bands, and a summary."""
-    import wave
-
-    with wave.open(str(path), "rb") as sound:
-        kind = {1: np.uint8, 2: np.int16, 4: np.int32}[sound.getsampwidth()]
-        signal = np.frombuffer(sound.readframes(sound.getnframes()), dtype=kind).astype(float)
-    power = np.abs(np.fft.rfft(signal - signal.mean())) ** 2
-    bands = np.log1p([band.mean() if len(band) else 0.0 for band in np.array_split(power, 32)])
-    quarters = [part.std() for part in np.array_split(signal, 8)]
-    crossings = float(np.mean(np.diff(np.sign(signal)) != 0))
-    return np.concatenate([bands, quarters, [signal.std(), signal.mean(), crossings, float(power.argmax())]])
-
-
-def surface_summary(grey: Matrix) -> Matrix:
-    """Returns brightness, contrast, gradients both ways, quarters and the centre against the rim."""
-    across, down = np.abs(np.diff(grey, axis=1)).mean(), np.abs(np.diff(grey, axis=0)).mean()
-    half = SIDE // 2
-    quarters = [grey[r : r + half, c : c + half].mean() for r in (0, half) for c in (0, half)]
-    centre = grey[SIDE // 4 : -SIDE // 4, SIDE // 4 : -SIDE // 4].mean()
-    dark = float((grey < grey.mean() - grey.std()).mean())
-    bright = float((grey > grey.mean() + grey.std()).mean())
-    return np.array(
-        [grey.mean(), grey.std(), across, down, across - down, *quarters, centre - grey.mean(), dark, bright]
-    )
-
-
-def crossed(columns: list[Matrix]) -> list[Matrix]:
-    """Returns products and ratios of pairs of number columns."""
-    made = []
-    for at, first in enumerate(columns):
-        for second in columns[at + 1 :]:
-            made.append((first - first.mean()) * (second - second.mean()))
-            if min(first.min(), second.min()) > 0:
-                made.append(np.log(first) - np.log(second))
-    return made
 
 
 # --- models -------------------------------------------------------------------------------------------------------
@@ -513,15 +315,16 @@ def pooled_f1(truth: Matrix, picked: Matrix) -> float:
 def main(task: dict[str, Any]) -> None:
     """Reads, learns, predicts, writes."""
     warnings.simplefilter("ignore")
+    folder = Path(task["input"])
+    sample = pd.read_csv(folder / "sample_submission.csv", dtype={task["id_column"]: str})
+    task["columns"] = task["columns"] or [name for name in sample.columns if name != task["id_column"]]
     as_text = dict.fromkeys([task["id_column"], *(task["columns"] if task["kind"] in LABELLED else [])], str)
-    train, test, sample = (
-        pd.read_csv(INPUT / f"{name}.csv", dtype={**as_text}) for name in ("train", "test", "sample_submission")
-    )
+    train, test = (pd.read_csv(folder / f"{name}.csv", dtype={**as_text}) for name in ("train", "test"))
     sample = sample.set_index(task["id_column"]).loc[test[task["id_column"]]]
     inputs = [name for name in test.columns if name != task["id_column"]]
-    data = build_features(train[inputs], test[inputs])
+    data = build_features(train[inputs], test[inputs], folder)
     task["train_targets"] = [name for name in train.columns if name not in test.columns]
-    answer(task, train, data, sample.reset_index()).to_csv("submission.csv", index=False)
+    answer(task, train, data, sample.reset_index()).to_csv(task["output"], index=False)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,15 @@
 """Runs the independent solver on a task, in the sandbox."""
 
+import re
 import tempfile
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from sandmle.errors import SandmleError
 from sandmle.gate.base import GateContext, SolverRun
+from sandmle.policies.scripted.brief import Brief, brief_of_pieces, read_brief
+from sandmle.policies.scripted.scripts import PIECES, unpack_script, write_script
 from sandmle.records import Limits, PredictionKind
 from sandmle.sandbox.base import ExecRequest
 
@@ -20,16 +24,26 @@ SOLVABLE = frozenset(
         PredictionKind.RANKED_LABELS,
     }
 )
-"""Kinds of prediction that the solver knows how to make."""
+"""Kinds of prediction that the solver knows how to make, row by row."""
+_OWN_IMPORT = re.compile(r"^from sandmle\.gate\.solver_features import .*\n", re.MULTILINE)
+
+
+def is_solvable(context: GateContext) -> bool:
+    """Tells whether the solver knows how to make the predictions, for rows or for the pieces that they are made of."""
+    return context.spec.target.kind in SOLVABLE or bool(read_brief(context.bundle.description()).pieces)
 
 
 def solver_source() -> str:
     """Returns the solver's program."""
-    return resources.files("sandmle.gate").joinpath("solver_script.py").read_text()
+    folder = resources.files("sandmle.gate")
+    parts = [folder.joinpath(name).read_text() for name in ("solver_features.py", "solver_script.py")]
+    return _OWN_IMPORT.sub("", "\n\n".join(parts))
 
 
 def run_solver(context: GateContext) -> SolverRun:
     """Runs the solver once with the task's own limits. It is told what the description says, and nothing else.
+
+    Rows that are made of pieces are first taken apart, as the scripted engineers do it, and put together afterwards.
 
     Raises:
         SandmleError: There is no sandbox.
@@ -37,25 +51,53 @@ def run_solver(context: GateContext) -> SolverRun:
     if context.sandbox is None:
         raise SandmleError("the solver needs a sandbox")
     spec = context.spec
-    told = {
-        "kind": spec.target.kind.value,
-        "columns": list(spec.target.columns),
-        "labels": list(spec.target.labels),
-        "low": spec.target.low,
-        "high": spec.target.high,
-        "max_items": spec.target.max_items,
-        "metric": spec.metric,
-        "id_column": spec.id_column,
-    }
     limits = Limits(wall_s=spec.limits.step_wall_s, memory_mb=spec.limits.memory_mb)
     with tempfile.TemporaryDirectory(prefix="sandmle-solver-") as folder:
-        workspace = Path(folder)
         request = ExecRequest(
-            code=f"TASK = {told!r}\n{solver_source()}",
-            workspace=workspace,
+            code=_program(context),
+            workspace=Path(folder),
             inputs=context.bundle.public_dir,
             limits=limits,
             collect=("submission.csv",),
         )
         result = context.sandbox.execute(request)
     return SolverRun(result, result.file("submission.csv"))
+
+
+def _program(context: GateContext) -> str:
+    spec = context.spec
+    if spec.target.kind in SOLVABLE:
+        told: dict[str, Any] = {
+            "kind": spec.target.kind.value,
+            "columns": list(spec.target.columns),
+            "labels": list(spec.target.labels),
+            "low": spec.target.low,
+            "high": spec.target.high,
+            "max_items": spec.target.max_items,
+            "metric": spec.metric,
+            "id_column": spec.id_column,
+            "input": "input",
+            "output": "submission.csv",
+        }
+        return f"TASK = {told!r}\n{solver_source()}"
+    brief = read_brief(context.bundle.description())
+    parts = (unpack_script(brief.pieces, brief.n_pieces), f"TASK = {_told_of_pieces(brief)!r}", solver_source())
+    whole = write_script("pack", p={"pieces": brief.pieces, "metric_name": brief.metric_name})
+    return "\n\n".join((*parts, whole))
+
+
+def _told_of_pieces(brief: Brief) -> dict[str, Any]:
+    kinds = {"mask": "probability", "span": "probability", "order": "values"}
+    kind = kinds.get(brief.pieces, "class_probabilities")
+    return {
+        "kind": kind,
+        "columns": ["answer"] if brief.pieces in kinds else [],
+        "labels": ["0", "1"] if kind == "probability" else [],
+        "low": None,
+        "high": None,
+        "max_items": None,
+        "metric": brief_of_pieces(brief).metric,
+        "id_column": "piece",
+        "input": PIECES,
+        "output": f"{PIECES}submission.csv",
+    }

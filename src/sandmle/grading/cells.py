@@ -302,7 +302,8 @@ def _mask_cell(form: Form, cell: str) -> NDArray[np.int64]:
     words = cell.split()
     if len(words) > height * width + 1:
         raise ValueError(f"holds more runs than a mask of {height} x {width} pixels can have")
-    if not all(word.isascii() and word.isdigit() and len(word) < 19 for word in words):
+    joined = "".join(words)
+    if words and not (joined.isascii() and joined.isdigit() and max(map(len, words)) < 19):
         raise ValueError(f"holds {shown(cell)}, which is not made of whole numbers `start length`")
     if len(words) % 2:
         raise ValueError(f"holds {len(words)} numbers; run lengths come in pairs `start length`")

@@ -75,6 +75,8 @@ class Provenance(Record):
     rng_seed: int
     seed_id: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, str] = Field(default_factory=dict)
+    """What the author was set to beside its seeds, by name; it makes the same task again with these."""
 
 
 class TaskSpec(Record):

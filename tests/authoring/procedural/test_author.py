@@ -12,6 +12,7 @@ import pytest
 
 from sandmle.authoring.base import Author
 from sandmle.authoring.procedural.author import ProceduralAuthor
+from sandmle.authoring.procedural.difficulty import knobs_of, named_difficulty
 from sandmle.errors import ConfigError
 from sandmle.grading import AnswerKey, ScoringRule, medal_of, read_submission, threshold_problems
 from sandmle.records import Ladder, Medal, Tier
@@ -54,9 +55,23 @@ def test_author_keeps_the_contract() -> None:
     assert isinstance(ProceduralAuthor(), Author)
 
 
+def test_difficulties_between_the_names() -> None:
+    assert [named_difficulty(level) for level in (0, 0.5, "1.0")] == ["easy", "medium", "hard"]
+    low, middle, high = (knobs_of(level) for level in ("0.2", "0.4", "0.9"))
+    assert low.graded_share > middle.graded_share > high.graded_share
+    assert low.slope_factor > middle.slope_factor > high.slope_factor
+    assert sum(middle.n_cliffs) == pytest.approx(1.0)
+    assert ProceduralAuthor(difficulty=0.25).difficulty == ProceduralAuthor(difficulty="0.25").difficulty == "0.25"
+
+
+def test_a_difficulty_out_of_range_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"difficulty 1\.5 is not between 0 and 1"):
+        ProceduralAuthor(difficulty=1.5)
+
+
 def test_unknown_difficulty_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'medium'"):
-        ProceduralAuthor(difficulty="mediun")  # type: ignore[arg-type]
+        ProceduralAuthor(difficulty="mediun")
 
 
 def test_drafts_are_whole_bundles(drafts: dict[str, BundleDraft], tmp_path) -> None:
@@ -124,7 +139,7 @@ def test_n04_n17_label_sets_are_equal_everywhere(drafts: dict[str, BundleDraft])
     for draft in drafts.values():
         spec = draft.spec
         if not spec.target.labels or len(spec.target.columns) > 1:
-            continue
+            continue  # numbers, orders
         name = spec.target.columns[0]
         answers = rows_of(draft.files["private/answers.csv"])
         parts = {

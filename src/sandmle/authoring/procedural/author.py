@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from sandmle.authoring.plan import Facts, TaskPlan
 from sandmle.authoring.procedural.dataset import TRAIN, Dataset
 from sandmle.authoring.procedural.developer import develop
+from sandmle.authoring.procedural.difficulty import named_difficulty
 from sandmle.authoring.procedural.ladder import best_constant_option
 from sandmle.authoring.procedural.mlops import evaluate
 from sandmle.authoring.procedural.publish import (
@@ -21,15 +22,15 @@ from sandmle.authoring.procedural.publish import (
     metric_params,
     sample_submission,
 )
-from sandmle.authoring.procedural.strategist import DIFFICULTIES, Difficulty, make_plan
+from sandmle.authoring.procedural.strategist import make_plan
 from sandmle.authoring.procedural.writer import describe
 from sandmle.authoring.randomness import rng_for
-from sandmle.errors import AuthoringError, unknown_name
+from sandmle.errors import AuthoringError
 from sandmle.grading import MetricUndefined
 from sandmle.records import PredictionKind, Provenance, SeedRecord, TaskLimits, TaskSpec, ThresholdPreset
 from sandmle.tasks.bundle import DESCRIPTION_FILE, SAMPLE_FILE, BundleDraft
 
-VERSION = "1"
+VERSION = "2"
 _ATTEMPTS = 5
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "pillow")
 
@@ -54,20 +55,19 @@ class ProceduralAuthor:
     name = "procedural"
     version = VERSION
 
-    def __init__(self, preset: ThresholdPreset = "calibrated", difficulty: Difficulty = "medium") -> None:
+    def __init__(self, preset: ThresholdPreset = "calibrated", difficulty: str | float = "medium") -> None:
         """Sets up the author.
 
         Args:
             preset: How thresholds come from the ladder.
-            difficulty: How much raw columns give away, how many insights there are, and how much noise.
+            difficulty: easy, medium, hard, or a number from 0 to 1: how much raw columns give away, how many insights
+                there are, how much noise and how many training rows.
 
         Raises:
             ConfigError: There is no such difficulty.
         """
-        if difficulty not in DIFFICULTIES:
-            raise unknown_name("difficulty", difficulty, DIFFICULTIES)
         self.preset: ThresholdPreset = preset
-        self.difficulty: Difficulty = difficulty
+        self.difficulty = named_difficulty(difficulty)
 
     def propose(self, seed: SeedRecord, rng_seed: int) -> BundleDraft:
         """Returns a whole task with its thresholds.
@@ -116,6 +116,7 @@ class ProceduralAuthor:
                 author_version=self.version,
                 rng_seed=rng_seed,
                 seed_id=seed.id,
+                settings={} if self.difficulty == "medium" else {"difficulty": self.difficulty},
                 versions={library: version_of(library) for library in _LIBRARIES},
             ),
         )
@@ -157,7 +158,9 @@ def _facts(dataset: Dataset, sample: bytes) -> Facts:
     plan, y = dataset.plan, dataset.y[dataset.where(TRAIN)]
     shares: dict[str, float] = {}
     ranges: dict[str, tuple[float, float]] = {}
-    if plan.target.kind is PredictionKind.VALUES:
+    if plan.n_pieces > 1:
+        pass
+    elif plan.target.kind is PredictionKind.VALUES:
         cells = dataset.head.answers(y)
         columns = plan.target.columns[:1] if plan.metric == "laplace_log_likelihood" else plan.target.columns
         ranges = {name: (float(np.min(cells[name])), float(np.max(cells[name]))) for name in columns}
@@ -174,5 +177,5 @@ def _facts(dataset: Dataset, sample: bytes) -> Facts:
         label_shares=shares,
         sample_head="\n".join(sample.decode().splitlines()[:4]),
         value_range=ranges,
-        image_size=None if dataset.pixels is None else dataset.pixels.shape[1:],
+        files=tuple((media.folder, media.column, media.words) for media in dataset.files),
     )

@@ -1,16 +1,15 @@
 """The ML Developer: from the plan to data, by drawing the insights, sampling what they live in, and the target."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from sandmle.authoring.plan import TaskPlan
-from sandmle.authoring.procedural import media
 from sandmle.authoring.procedural.dataset import CALIBRATION, TEST, TRAIN, Dataset
 from sandmle.authoring.procedural.families import FAMILIES, Context, Insight, Rows, Sample
-from sandmle.authoring.procedural.families.base import FloatArray
-from sandmle.authoring.procedural.heads import Realised, head_for
+from sandmle.authoring.procedural.families.base import FloatArray, Medium, taken
+from sandmle.authoring.procedural.heads import Realised, Scene, head_for
+from sandmle.authoring.procedural.media import assemble, draw_image_shape
 from sandmle.authoring.procedural.signal import Effect, combine, draw_effect, standardised
+from sandmle.authoring.procedural.strategist import PIECE_SIDE
 from sandmle.authoring.procedural.words import Pool, vocabulary_of
 from sandmle.authoring.randomness import rng_for
 from sandmle.errors import AuthoringError
@@ -19,7 +18,17 @@ from sandmle.records import ColumnSpec
 _SPAN_DAYS = 730.0
 _TRAIN_END_DAY = 500.0
 _ROWS_PER_ENTITY = 6
-_MEASURING_ERROR = {"tabular": 0.0, "text": 0.0, "trace": 0.15, "image": 0.25}
+_MEASURING_ERROR: dict[Medium, float] = {
+    "tabular": 0.0,
+    "text": 0.0,
+    "letters": 0.1,
+    "graph": 0.1,
+    "trace": 0.15,
+    "sound": 0.2,
+    "cloud": 0.2,
+    "image": 0.25,
+    "video": 0.3,
+}
 # Rows drawn beyond what is needed, so that duplicates can be thrown out.
 _SPARE_SHARE = 0.05
 
@@ -35,43 +44,53 @@ def develop(plan: TaskPlan, rng_key: tuple[str | int, ...]) -> Dataset:
         AuthoringError: The draw is unusable: a label is missing somewhere, or too many rows are alike.
     """
     rows = _rows(plan, rng_for(*rng_key, "rows"))
+    pieces = rows.split(plan.n_pieces)
     rng = rng_for(*rng_key, "insights")
-    vocabulary = vocabulary_of(plan.domain)
-    pool = Pool(vocabulary, rng, taken=_taken(plan))
+    pool = Pool(vocabulary_of(plan.domain), rng, taken=_taken(plan))
     entity_spec = _entity_column(plan, pool)
-    context = Context(
-        pool=pool,
-        n_groups=int(rng.integers(10, 17)),
-        entity_column=entity_spec.name if entity_spec else "",
-        image_shape=media.draw_image_shape(rng),
-        trace_length=32,
-    )
+    context = _context(plan, pool, entity_spec, rng)
     insights = tuple(FAMILIES[part.family].draw(rng, context) for part in plan.insights)
-    entities = {entity_spec.name: _tokens(rows.entity, rng_for(*rng_key, "entities"))} if entity_spec else {}
     samples = [
-        FAMILIES[insight.family].sample(insight, rng_for(*rng_key, "sample", at), rows)
+        # Tables describe whole rows, all other media their pieces.
+        FAMILIES[insight.family].sample(
+            insight,
+            rng_for(*rng_key, "sample", at),
+            rows if FAMILIES[insight.family].medium == "tabular" else pieces,
+        )
         for at, insight in enumerate(insights)
     ]
-    clean = {name: values for sample in samples for name, values in sample.columns.items()} | entities
+    if plan.noise.twin_share:
+        twins = _twins(plan, rows, rng_for(*rng_key, "twins"))
+        samples = [taken(sample, twins) for sample in samples]
+    clean = {name: values for sample in samples for name, values in sample.columns.items()}
+    if entity_spec is not None:
+        clean[entity_spec.name] = _tokens(rows.entity, rng_for(*rng_key, "entities"))
     latents = {name: values for sample in samples for name, values in sample.latents.items()}
-    effects, signal = _signal(plan, insights, {**clean, **latents}, rows, rng_for(*rng_key, "effects"))
+    known = {**_repeated(clean, plan.n_pieces), **latents}
+    effects, signal = _signal(plan, insights, known, pieces, rng_for(*rng_key, "effects"))
     head = head_for(plan)
-    noise = _noise(plan, rows, head.n_outputs, rng_for(*rng_key, "noise"))
-    realised = head.realise(signal, noise, rng_for(*rng_key, "target"), rows)
+    noise = _noise(plan, pieces, head.n_outputs, rng_for(*rng_key, "noise"))
+    realised = head.realise(signal, noise, rng_for(*rng_key, "target"), pieces)
 
     specs, columns = _published(plan, insights, clean, entity_spec, context, rows, rng_key)
-    pixels = None
-    if any(FAMILIES[insight.family].medium != "tabular" for insight in insights):
-        more_specs, more, pixels = media.assemble(plan, context, samples, rows, rng_for(*rng_key, "media"))
-        specs, columns = [*specs, *more_specs], columns | more
-    aware = _measured(insights, {**columns, **latents}, rng_for(*rng_key, "measured"))
+    by_medium: dict[Medium, list[Sample]] = {}
+    for insight, sample in zip(insights, samples, strict=True):
+        if FAMILIES[insight.family].medium != "tabular":
+            by_medium.setdefault(FAMILIES[insight.family].medium, []).append(sample)
+    media = assemble(plan, context, by_medium, pieces, rng_for(*rng_key, "media"))
+    inputs = _repeated(columns, plan.n_pieces)
+    aware = _measured(insights, {**inputs, **latents}, rng_for(*rng_key, "measured"))
     dataset = Dataset(
         plan=plan,
         head=head,
-        rows=rows,
-        specs=tuple(specs),
-        columns=columns,
-        pixels=pixels,
+        rows=pieces,
+        specs=(*specs, *media.specs),
+        columns=columns | media.columns,
+        files=tuple(media.files),
+        input_specs=(*specs, *media.input_specs),
+        inputs=inputs | media.inputs,
+        blocks=tuple(media.blocks),
+        scene=Scene(rows.n, media.names, media.board),
         insights=insights,
         aware=aware,
         y=realised.y,
@@ -81,6 +100,32 @@ def develop(plan: TaskPlan, rng_key: tuple[str | int, ...]) -> Dataset:
     dataset = _without_duplicates(dataset)
     _check_labels(dataset)
     return dataset
+
+
+def _context(plan: TaskPlan, pool: Pool, entity: ColumnSpec | None, rng: np.random.Generator) -> Context:
+    return Context(
+        pool=pool,
+        n_groups=int(rng.integers(10, 17)),
+        entity_column=entity.name if entity else "",
+        image_shape=draw_image_shape(rng) if plan.n_pieces == 1 else (PIECE_SIDE, PIECE_SIDE, 1),
+        trace_length=32,
+        sound_length=800 if plan.n_pieces == 1 else 400,
+    )
+
+
+def _twins(plan: TaskPlan, rows: Rows, rng: np.random.Generator) -> np.ndarray:
+    """Returns for every row the row whose contents it has: mostly itself, else another one of its table."""
+    source = np.arange(rows.n)
+    for part in (TRAIN, TEST, CALIBRATION):
+        there = rng.permutation(np.flatnonzero(rows.part == part))
+        n_twins = int(plan.noise.twin_share * len(there))
+        source[there[:n_twins]] = rng.choice(there[n_twins:], n_twins)
+    return source
+
+
+def _repeated(columns: dict[str, np.ndarray], n_pieces: int) -> dict[str, np.ndarray]:
+    """Returns columns of rows as columns of their pieces."""
+    return {name: np.repeat(values, n_pieces) for name, values in columns.items()}
 
 
 def _taken(plan: TaskPlan) -> tuple[str, ...]:
@@ -138,7 +183,7 @@ def _signal(
     effects, contributions = [], []
     for insight in insights:
         features = FAMILIES[insight.family].features(insight, columns)
-        effect = draw_effect(rng, features.shape[1], n_outputs)
+        effect = draw_effect(rng, features.shape[1], n_outputs, plan.label_families)
         effects.append(effect)
         contributions.append(standardised(effect.raw(features), rows))
     interaction = None
@@ -239,32 +284,23 @@ def _without_duplicates(dataset: Dataset) -> Dataset:
     Raises:
         AuthoringError: Too few rows are left.
     """
-    plan, rows = dataset.plan, dataset.rows
-    names = [spec.name for spec in dataset.specs if spec.type != "path"]
-    seen: set[tuple[object, ...]] = set()
-    keep = np.ones(rows.n, dtype=bool)
-    if dataset.pixels is None:
-        cells = zip(*(dataset.columns[name].astype(str).tolist() for name in names), strict=True)
+    plan = dataset.plan
+    keep = np.ones(dataset.n_rows, dtype=bool)
+    if not dataset.files:
+        seen: set[tuple[object, ...]] = set()
+        cells = zip(*(dataset.columns[spec.name].astype(str).tolist() for spec in dataset.specs), strict=True)
         for at, cell in enumerate(cells):
             keep[at] = cell not in seen
             seen.add(cell)
     wanted = {TRAIN: plan.n_train, TEST: plan.n_public + plan.n_private, CALIBRATION: plan.n_calibration}
     chosen: list[np.ndarray] = []
     for which, count in wanted.items():
-        found = np.flatnonzero(keep & (rows.part == which))[:count]
+        there = dataset.rows_where(which)
+        found = there[keep[there]][:count]
         if len(found) < count:
             raise AuthoringError(f"{count - len(found)} rows too few are left once duplicates are dropped")
         chosen.append(found)
-    kept = np.concatenate(chosen)
-    return replace(
-        dataset,
-        rows=Rows(part=rows.part[kept], entity=rows.entity[kept], day=rows.day[kept]),
-        columns={name: values[kept] for name, values in dataset.columns.items()},
-        pixels=None if dataset.pixels is None else dataset.pixels[kept],
-        aware=tuple(features[kept] for features in dataset.aware),
-        y=dataset.y[kept],
-        oracle=dataset.oracle[kept],
-    )
+    return dataset.take(np.concatenate(chosen))
 
 
 def _check_labels(dataset: Dataset) -> None:
@@ -275,6 +311,8 @@ def _check_labels(dataset: Dataset) -> None:
     """
     labels, plan = dataset.plan.target.labels, dataset.plan
     n_levels = max(len(labels), len(plan.label_shares))
+    if dataset.head.mode == "classes":
+        n_levels = dataset.head.n_levels()
     if n_levels == 0:
         return
     for part, least in ((TRAIN, 5), (TEST, 12), (CALIBRATION, 12)):

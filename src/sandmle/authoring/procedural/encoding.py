@@ -7,7 +7,6 @@ from sandmle.authoring.procedural.dataset import Dataset
 from sandmle.authoring.procedural.families.base import FloatArray
 
 _MOST_LEVELS = 12
-_THUMBNAIL = 8
 _BLOCK_SIZE = 4.0
 _CLIP = 4.0
 _MOST_TERMS = 300
@@ -17,7 +16,7 @@ def encode_raw(dataset: Dataset, train: np.ndarray, other: np.ndarray) -> tuple[
     """Returns train and other rows as numbers # [n_rows, n_columns].
 
     Numbers and dates (as days) are standardised and clipped, categories become one-hot columns, codes ranks, texts
-    tf-idf weights, pictures thumbnails; texts and pictures weigh as much as a handful of numbers.
+    tf-idf weights, media what their ``blocks`` hold; texts and media weigh as much as a handful of numbers.
 
     Args:
         dataset: The rows.
@@ -26,8 +25,8 @@ def encode_raw(dataset: Dataset, train: np.ndarray, other: np.ndarray) -> tuple[
     """
     parts: list[tuple[FloatArray, FloatArray]] = []
     numbers: list[tuple[FloatArray, FloatArray]] = []
-    for spec in dataset.specs:
-        values = dataset.columns[spec.name]
+    for spec in dataset.input_specs:
+        values = dataset.inputs[spec.name]
         if spec.type in ("number", "integer"):
             numbers.append((values[train, None].astype(float), values[other, None].astype(float)))
         elif spec.type == "datetime":
@@ -39,9 +38,8 @@ def encode_raw(dataset: Dataset, train: np.ndarray, other: np.ndarray) -> tuple[
             parts.append(_weighted(*_texts(values[train], values[other])))
     if numbers:
         parts.append(standardise(*filled(np.hstack([n[0] for n in numbers]), np.hstack([n[1] for n in numbers]))))
-    if dataset.pixels is not None:
-        pixels = _thumbnails(dataset.pixels)
-        parts.append(_weighted(pixels[train], pixels[other]))
+    for block in dataset.blocks:
+        parts.append(_weighted(*standardise(block[train], block[other])))
     return np.hstack([part[0] for part in parts]), np.hstack([part[1] for part in parts])
 
 
@@ -93,13 +91,3 @@ def _texts(train: np.ndarray, other: np.ndarray) -> tuple[FloatArray, FloatArray
     vectorizer = TfidfVectorizer(max_features=_MOST_TERMS, min_df=2)
     weights = vectorizer.fit_transform(train.tolist())
     return weights.toarray(), vectorizer.transform(other.tolist()).toarray()
-
-
-def _thumbnails(pixels: np.ndarray) -> FloatArray:
-    """Returns pictures as rows of numbers, shrunk to about 8 by 8 pixels, as a solver short of data would."""
-    values = pixels.astype(np.float32) / np.float32(255)
-    n, height, _, channels = values.shape
-    step = height // _THUMBNAIL
-    side = height // step
-    values = values[:, : side * step, : side * step].reshape(n, side, step, side, step, channels).mean(axis=(2, 4))
-    return np.asarray(values.reshape(n, -1), dtype=np.float64)

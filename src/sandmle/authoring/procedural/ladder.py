@@ -10,6 +10,7 @@ from sandmle.authoring.procedural.dataset import CALIBRATION, TRAIN, Dataset
 from sandmle.authoring.procedural.encoding import encode_aware, encode_raw
 from sandmle.authoring.procedural.families import FAMILIES
 from sandmle.authoring.procedural.families.base import FloatArray
+from sandmle.authoring.procedural.heads import Cells
 from sandmle.authoring.procedural.publish import bare_answers, bare_submission, scoring_rule
 from sandmle.authoring.procedural.solvers import AWARE_CANDIDATES, PARTIAL, RAW_CANDIDATES, STANDARD, WEAK, Solver
 from sandmle.authoring.randomness import digest_of
@@ -36,33 +37,41 @@ class Course:
         """Returns a course without rungs."""
         return cls(dataset, answer_key(dataset, TRAIN), answer_key(dataset, CALIBRATION), [])
 
-    def gain(self, key: AnswerKey, predictions: FloatArray, option: float) -> float:
-        """Returns how good predictions for all rows of a key are; more is better."""
-        return self.dataset.plan.direction.gain(key.score(self.read(key, predictions, option)), 0.0)
+    def gain(self, part: int, predictions: FloatArray, option: float) -> float:
+        """Returns how good predictions for all rows of TRAIN or CALIBRATION are; more is better."""
+        key = self.train_key if part == TRAIN else self.calibration_key
+        cells = self.dataset.decoded(self.dataset.rows_where(part), predictions, option)
+        return self.dataset.plan.direction.gain(key.score(self.read(key, cells)), 0.0)
 
-    def read(self, key: AnswerKey, predictions: FloatArray, option: float) -> Predictions:
+    def read(self, key: AnswerKey, cells: Cells) -> Predictions:
         """Sends predictions through the same reader as an agent's submission."""
-        found = read_submission(key, bare_submission(self.dataset, predictions, option))
+        found = read_submission(key, bare_submission(self.dataset, cells))
         if isinstance(found, SubmissionProblem):
             raise AuthoringError(f"a baseline's submission is refused: {found.message}")
         return found
 
-    def add(self, name: str, tier: Tier, predictions: FloatArray, option: float, *, with_error: bool = False) -> None:
+    def add(self, name: str, tier: Tier, cells: Cells, *, with_error: bool = False) -> None:
         """Scores predictions for the calibration rows and adds the rung.
 
         Args:
             name: Name of the rung.
             tier: Its tier.
-            predictions: In the head's mode.
-            option: How they are written.
+            cells: The submission's columns.
             with_error: Also estimate the standard error. Where it takes a bootstrap it costs more than the solver, and
                 the thresholds' errors lie between those of a few rungs.
         """
         plan, key = self.dataset.plan, self.calibration_key
-        table = self.read(key, predictions, option)
+        table = self.read(key, cells)
         seed = int.from_bytes(digest_of("error", plan.task_id, name)[:4], "big")
         error = key.standard_error(table, n_rows=plan.n_private, rng_seed=seed) if with_error else None
         self.rungs.append(Rung(name=name, tier=tier, score=key.score(table), standard_error=error))
+
+    def add_predictions(
+        self, name: str, tier: Tier, predictions: FloatArray, option: float, *, with_error: bool = False
+    ) -> None:
+        """Adds the rung of predictions in the head's mode, written as ``option`` says."""
+        cells = self.dataset.decoded(self.dataset.rows_where(CALIBRATION), predictions, option)
+        self.add(name, tier, cells, with_error=with_error)
 
 
 def climb(dataset: Dataset, constant_option: float, oracle_option: float) -> Ladder:
@@ -75,18 +84,17 @@ def climb(dataset: Dataset, constant_option: float, oracle_option: float) -> Lad
     """
     train, other = dataset.where(TRAIN), dataset.where(CALIBRATION)
     course = Course.of(dataset)
-    head, y_train = dataset.head, dataset.y[train]
-    options = head.options(y_train)
-    constant = head.dummy(y_train)
-    course.add("constant", Tier.DUMMY, np.repeat(constant, len(other), axis=0), constant_option, with_error=True)
+    options = dataset.head.options(dataset.y[train])
+    constant = dataset.constant(dataset.rows_where(CALIBRATION), constant_option)
+    course.add("constant", Tier.DUMMY, constant, with_error=True)
 
     raw = encode_raw(dataset, train, other)
     for tier, solvers in ((Tier.WEAK, WEAK), (Tier.STANDARD, STANDARD)):
         for solver in solvers:
-            course.add(
+            course.add_predictions(
                 f"raw_{solver.name}", tier, _fitted(dataset, solver, raw), options[0], with_error=solver is WEAK[0]
             )
-    course.add("raw_tuned", Tier.TUNED, *tuned(course, [raw], RAW_CANDIDATES), with_error=True)
+    course.add_predictions("raw_tuned", Tier.TUNED, *tuned(course, [raw], RAW_CANDIDATES), with_error=True)
 
     everything = tuple(range(len(dataset.insights)))
     for at in everything:
@@ -94,35 +102,38 @@ def climb(dataset: Dataset, constant_option: float, oracle_option: float) -> Lad
         if not FAMILIES[insight.family].graded:
             one = encode_aware(dataset, (at,), train, other)
             both = (np.hstack([raw[0], one[0]]), np.hstack([raw[1], one[1]]))
-            course.add(f"knows_{insight.family}_{at}", Tier.RULE_AWARE, _fitted(dataset, PARTIAL, both), options[0])
+            found = _fitted(dataset, PARTIAL, both)
+            course.add_predictions(f"knows_{insight.family}_{at}", Tier.RULE_AWARE, found, options[0])
     aware = encode_aware(dataset, everything, train, other)
-    course.add("knows_all", Tier.RULE_AWARE, *tuned(course, [aware], AWARE_CANDIDATES), with_error=True)
+    course.add_predictions("knows_all", Tier.RULE_AWARE, *tuned(course, [aware], AWARE_CANDIDATES), with_error=True)
 
     oracle = dataset.oracle[other]
-    course.add("hidden_rule", Tier.ORACLE, oracle, oracle_option, with_error=True)
+    course.add_predictions("hidden_rule", Tier.ORACLE, oracle, oracle_option, with_error=True)
     plan = dataset.plan
     return Ladder(metric=plan.metric, direction=plan.direction, n_rows=plan.n_calibration, rungs=tuple(course.rungs))
 
 
 def best_constant_option(dataset: Dataset) -> float:
-    """Returns the way to write the dummy's predictions that suits the training rows best."""
-    train = dataset.where(TRAIN)
-    constant = np.repeat(dataset.head.dummy(dataset.y[train]), len(train), axis=0)
-    return _best_option(dataset, TRAIN, constant)
+    """Returns the way to write what looks at no feature that suits the training rows best."""
+    options = dataset.head.constant_options(dataset.y[dataset.where(TRAIN)])
+    if len(options) == 1:
+        return options[0]
+    course, at = Course.of(dataset), dataset.rows_where(TRAIN)
+
+    def gain(option: float) -> float:
+        score = course.train_key.score(course.read(course.train_key, dataset.constant(at, option)))
+        return dataset.plan.direction.gain(score, 0.0)
+
+    return max(options, key=gain)
 
 
 def best_oracle_option(dataset: Dataset) -> float:
     """Returns the way to write predictions that suits the hidden rule best on the calibration rows."""
-    return _best_option(dataset, CALIBRATION, dataset.oracle[dataset.where(CALIBRATION)])
-
-
-def _best_option(dataset: Dataset, part: int, predictions: FloatArray) -> float:
     options = dataset.head.options(dataset.y[dataset.where(TRAIN)])
     if len(options) == 1:
         return options[0]
-    key = answer_key(dataset, part)
-    course = Course(dataset, key, key, [])
-    return max(options, key=lambda option: course.gain(key, predictions, option))
+    course, oracle = Course.of(dataset), dataset.oracle[dataset.where(CALIBRATION)]
+    return max(options, key=lambda option: course.gain(CALIBRATION, oracle, option))
 
 
 def answer_key(dataset: Dataset, part: int) -> AnswerKey:
@@ -141,7 +152,7 @@ def tuned(course: Course, views: Sequence[Views], candidates: tuple[Solver, ...]
     Returns:
         Predictions for the calibration rows, and the option to write them by.
     """
-    dataset, key = course.dataset, course.train_key
+    dataset = course.dataset
     train = dataset.where(TRAIN)
     y = dataset.y[train]
     folds, options = _folds(dataset, train), dataset.head.options(y)
@@ -149,10 +160,10 @@ def tuned(course: Course, views: Sequence[Views], candidates: tuple[Solver, ...]
     pairs = list(itertools.product(views, candidates))
     for at, (view, solver) in enumerate(pairs):
         held_out = _out_of_fold(solver, view[0], y, folds, dataset)
-        tried.append((max(course.gain(key, held_out, option) for option in options), -at, held_out))
+        tried.append((max(course.gain(TRAIN, held_out, option) for option in options), -at, held_out))
     best = sorted(tried, key=lambda entry: entry[:2], reverse=True)[:_BLENDED]
     blend = np.mean([held_out for _, _, held_out in best], axis=0)
-    option = max(options, key=lambda option: course.gain(key, blend, option))
+    option = max(options, key=lambda option: course.gain(TRAIN, blend, option))
     chosen = [pairs[-at] for _, at, _ in best]
     return np.mean([_fitted(dataset, solver, view) for view, solver in chosen], axis=0), option
 
@@ -170,10 +181,15 @@ def _out_of_fold(solver: Solver, x: FloatArray, y: np.ndarray, folds: np.ndarray
 
 
 def _folds(dataset: Dataset, train: np.ndarray) -> np.ndarray:
-    """Returns the fold of every training row; rows of one entity share theirs, labels are spread evenly."""
+    """Returns the fold of every training row; rows of one entity and pieces of one row share theirs.
+
+    Labels are spread evenly where nothing binds rows.
+    """
     entity = dataset.rows.entity[train]
     if dataset.plan.dna.groups:
         return np.asarray(entity % _FOLDS)
+    if dataset.rows.n_pieces > 1:
+        return np.asarray(np.arange(len(train)) // dataset.rows.n_pieces % _FOLDS)
     y = dataset.y[train]
     order = np.argsort(y if y.ndim == 1 else y[:, 0], kind="stable")
     folds = np.empty(len(train), dtype=int)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sandmle.authoring.plan import TaskPlan
-from sandmle.authoring.procedural import media
 from sandmle.authoring.procedural.dataset import TEST, TRAIN, Dataset
-from sandmle.authoring.procedural.families.base import FloatArray
+from sandmle.authoring.procedural.heads import Cells
 from sandmle.grading.rule import ScoringRule
 from sandmle.grading.table import write_table
 from sandmle.tasks.bundle import ANSWERS_FILE, TEST_FILE, TRAIN_FILE
@@ -58,11 +57,11 @@ def metric_params(plan: TaskPlan) -> dict[str, object]:
 
 def arrange(dataset: Dataset, rng: np.random.Generator) -> Published:
     """Draws the order of rows, their ids and which test rows count for which leaderboard."""
-    train = rng.permutation(dataset.where(TRAIN))
-    test = rng.permutation(dataset.where(TEST))
+    train = rng.permutation(dataset.rows_where(TRAIN))
+    test = rng.permutation(dataset.rows_where(TEST))
     is_public = np.zeros(len(test), dtype=bool)
     is_public[rng.permutation(len(test))[: dataset.plan.n_public]] = True
-    ids = _random_ids(dataset.rows.n, dataset.plan.dna.n_id_parts, rng)
+    ids = _random_ids(dataset.n_rows, dataset.plan.dna.n_id_parts, rng)
     return Published(train=train, test=test, ids=ids, leaderboard=np.where(is_public, "public", "private"))
 
 
@@ -83,16 +82,16 @@ def _random_ids(count: int, n_parts: int, rng: np.random.Generator) -> np.ndarra
 
 def data_files(dataset: Dataset, order: Published) -> dict[str, bytes]:
     """Returns all data files of the bundle that need no baseline."""
-    plan, head = dataset.plan, dataset.head
+    plan = dataset.plan
     public = dict(dataset.columns)
     files: dict[str, bytes] = {}
-    if dataset.pixels is not None:
-        paths = np.array([f"images/{name}.png" for name in order.ids], dtype=object)
-        public[media.IMAGE_COLUMN] = paths
+    for media in dataset.files:
+        paths = np.array([f"{media.folder}/{name}{media.suffix}" for name in order.ids], dtype=object)
+        public[media.column] = paths
         for at in (*order.train.tolist(), *order.test.tolist()):
-            files[f"public/{paths[at]}"] = media.png_bytes(dataset.pixels[at])
+            files[f"public/{paths[at]}"] = media.file_of(at)
     names = [spec.name for spec in dataset.specs]
-    targets = head.answers(dataset.y)
+    targets = dataset.answers(order.train)
     if plan.metric == "laplace_log_likelihood":
         targets = {plan.target.columns[0]: targets[plan.target.columns[0]]}
 
@@ -100,46 +99,40 @@ def data_files(dataset: Dataset, order: Published) -> dict[str, bytes]:
         cells = {name: _cells(public[name][at]) for name in names}
         return write_table({plan.id_column: order.ids[at], **cells, **more})
 
-    files[TRAIN_FILE] = table(order.train, {name: cells[order.train] for name, cells in targets.items()})
+    files[TRAIN_FILE] = table(order.train, targets)
     files[TEST_FILE] = table(order.test, {})
-    answers = {name: cells[order.test] for name, cells in head.answers(dataset.y).items()}
     side = {name: _cells(cells) for name, cells in dataset.side(order.test).items()}
-    files[ANSWERS_FILE] = write_table(
-        {plan.id_column: order.ids[order.test], **answers, **side, "leaderboard": order.leaderboard}
-    )
+    answers = {**dataset.answers(order.test), **side, "leaderboard": order.leaderboard}
+    files[ANSWERS_FILE] = write_table({plan.id_column: order.ids[order.test], **answers})
     return files
 
 
 def sample_submission(dataset: Dataset, order: Published, option: float) -> bytes:
     """Returns a valid submission that looks at no feature."""
-    y_train = dataset.y[dataset.where(TRAIN)]
-    row = dataset.head.dummy(y_train)
-    cells = dataset.head.decode(np.repeat(row, len(order.test), axis=0), option)
-    return write_table({dataset.plan.id_column: order.ids[order.test], **cells})
+    return write_table({dataset.plan.id_column: order.ids[order.test], **dataset.constant(order.test, option)})
 
 
 def oracle_submission(dataset: Dataset, order: Published, option: float) -> bytes:
     """Returns the submission of the hidden rule without its noise."""
-    cells = dataset.head.decode(dataset.oracle[order.test], option)
+    cells = dataset.decoded(order.test, dataset.oracle[dataset.rows.pieces_of(order.test)], option)
     return write_table({dataset.plan.id_column: order.ids[order.test], **cells})
+
+
+def bare_answers(dataset: Dataset, part: int) -> bytes:
+    """Returns the answers of all rows of a part, all of them private, ids being plain numbers."""
+    at = dataset.rows_where(part)
+    leaderboard = np.full(len(at), "private")
+    cells = {**dataset.answers(at), **dataset.side(at), "leaderboard": leaderboard}
+    return write_table({dataset.plan.id_column: np.arange(len(at)), **cells})
+
+
+def bare_submission(dataset: Dataset, cells: Cells) -> bytes:
+    """Returns cells for all rows of a part as a submission, ids being plain numbers."""
+    n_rows = len(next(iter(cells.values())))
+    return write_table({dataset.plan.id_column: np.arange(n_rows), **cells})
 
 
 def _cells(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "M":
         return np.array([str(value).replace("T", " ") if value == value else "" for value in values], dtype=object)
     return values
-
-
-def bare_answers(dataset: Dataset, part: int) -> bytes:
-    """Returns the answers of all rows of a part, all of them private, ids being plain numbers."""
-    at = dataset.where(part)
-    cells = {name: values[at] for name, values in dataset.head.answers(dataset.y).items()}
-    ids = np.arange(len(at))
-    leaderboard = np.full(len(at), "private")
-    return write_table({dataset.plan.id_column: ids, **cells, **dataset.side(at), "leaderboard": leaderboard})
-
-
-def bare_submission(dataset: Dataset, predictions: FloatArray, option: float) -> bytes:
-    """Returns predictions for all rows of a part as a submission, ids being plain numbers."""
-    cells = dataset.head.decode(predictions, option)
-    return write_table({dataset.plan.id_column: np.arange(len(predictions)), **cells})

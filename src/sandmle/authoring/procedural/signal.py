@@ -48,13 +48,20 @@ class Effect:
         return "; ".join(rows)
 
 
-def draw_effect(rng: np.random.Generator, n_features: int, n_outputs: int) -> Effect:
-    """Draws what an insight's features do to the outputs."""
+_FAMILY_SHARE = 0.6
+"""Part of the variance of a label's weights that its family shares."""
+
+
+def draw_effect(rng: np.random.Generator, n_features: int, n_outputs: int, families: tuple[int, ...] = ()) -> Effect:
+    """Draws what an insight's features do to the outputs; outputs of one family have weights that are alike."""
     shapes = tuple(str(rng.choice(_SHAPES)) for _ in range(n_features))
     if n_outputs == 1:
         weights = rng.uniform(0.7, 1.3, size=(n_features, 1)) * rng.choice([-1.0, 1.0], size=(n_features, 1))
     else:
         weights = rng.normal(size=(n_features, n_outputs))
+        if families:
+            shared = rng.normal(size=(n_features, max(families) + 1))[:, list(families)]
+            weights = np.sqrt(1 - _FAMILY_SHARE) * weights + np.sqrt(_FAMILY_SHARE) * shared
         weights /= np.sqrt(np.mean(np.square(weights), axis=1, keepdims=True))
     return Effect(shapes, np.round(weights, 4))
 

@@ -1,46 +1,26 @@
 """The Data Strategist: from a seed's DNA to the plan of a task in a domain of its own."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
 from sandmle.authoring.plan import InsightPlan, NoisePlan, SideColumn, TaskPlan
+from sandmle.authoring.procedural.difficulty import Knobs, knobs_of
 from sandmle.authoring.procedural.families import families_of
 from sandmle.authoring.procedural.families.base import Medium
-from sandmle.authoring.procedural.substitution import MEDIA, drawable
+from sandmle.authoring.procedural.media.board import board_shape
+from sandmle.authoring.procedural.substitution import PIECEWISE, drawable, media_of
 from sandmle.authoring.procedural.words import Vocabulary, vocabularies
 from sandmle.authoring.randomness import digest_of, rng_for
 from sandmle.errors import AuthoringError
 from sandmle.grading import get_metric
 from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpec, TaskKind
 
-Difficulty = Literal["easy", "medium", "hard"]
-
+PIECE_SIDE = 12
+"""Height and width of a piece's own picture."""
 _MOST_GRADED = 0.68
 _TWO_CLASS_METRICS = ("auc", "log_loss", "accuracy", "f1", "mcc", "error_rate")
 
 
-@dataclass(frozen=True)
-class Knobs:
-    """What a difficulty stands for."""
-
-    graded_share: tuple[float, float]
-    """Range of the share of the signal that raw columns give away."""
-    n_cliffs: tuple[float, ...]
-    """Chances of 1, 2, 3, ... insights that are worth little until they are seen."""
-    slope_factor: float
-    n_train: tuple[int, int]
-
-
-DIFFICULTIES: dict[str, Knobs] = {
-    "easy": Knobs((0.55, 0.65), (0.7, 0.3), 1.2, (160, 200)),
-    "medium": Knobs((0.46, 0.58), (0.35, 0.45, 0.2), 1.0, (150, 200)),
-    "hard": Knobs((0.34, 0.42), (0.0, 0.3, 0.4, 0.3), 0.85, (70, 140)),
-}
-
-
-def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Difficulty, attempt: int) -> TaskPlan:
+def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: str, attempt: int) -> TaskPlan:
     """Returns the plan of one task.
 
     Args:
@@ -51,16 +31,19 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         attempt: Counts the redraws after a plan that gave no usable data.
     """
     rng = rng_for("plan", version, seed.id, rng_seed, difficulty, attempt)
-    knobs = DIFFICULTIES[difficulty]
+    knobs = knobs_of(difficulty)
     dna, notes = drawable(seed.dna)
     vocabulary = _domain(rng)
     entity = vocabulary.entities[int(rng.integers(len(vocabulary.entities)))]
     insights, interaction = _insights(dna, rng, knobs)
-    target, words, unit, shares = _target(dna, vocabulary, rng)
+    n_pieces, grid = _pieces(dna, rng)
+    target, words, unit, shares = _target(dna, vocabulary, rng, grid)
     tag = digest_of("task", version, seed.id, rng_seed, difficulty).hex()[:6]
     n_train = int(rng.integers(*knobs.n_train, endpoint=True))
     if len(shares) > 3 or dna.imbalance == "strong":
         n_train = max(n_train, 180)
+    if n_pieces > 1:
+        n_train = max(60, round(0.6 * n_train))  # each row teaches as much as its pieces
     # Scores that count hits spread most, so that more rows must be graded to tell solvers apart.
     counts_hits = dna.prediction_kind in (PredictionKind.LABEL, PredictionKind.RANKED_LABELS)
     two_classes = any(part in dna.metric for part in _TWO_CLASS_METRICS) and len(shares) <= 2
@@ -82,16 +65,36 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: Diff
         target_words=words,
         target_unit=unit,
         label_shares=shares,
+        label_families=_label_families(dna, target),
         side_columns=_side_columns(dna, vocabulary, rng),
         insights=insights,
         interaction_share=interaction,
         noise=_noise(dna, knobs),
+        n_pieces=n_pieces,
+        grid=grid,
+        is_round=dna.task_kind is TaskKind.SEGMENTATION and bool(rng.integers(2)),
+        series_form="files" if rng.random() < 0.5 else "columns",
         n_nuisance=int(rng.integers(2, 6)),
         n_train=n_train,
         n_public=300,
-        n_private=2500 if counts_hits or two_classes else 1200,
-        n_calibration=3000,
+        n_private=1000 if n_pieces > 1 else 2500 if counts_hits or two_classes else 1200,
+        n_calibration=3000 if n_pieces == 1 else 700 if grid != (1, 1) else 1500,
     )
+
+
+def _pieces(dna: StructuralDNA, rng: np.random.Generator) -> tuple[int, tuple[int, int]]:
+    """Returns how many pieces a row is made of, and the rows and columns in which they stand in a picture."""
+    if dna.task_kind not in PIECEWISE:
+        return 1, (1, 1)
+    if dna.task_kind is TaskKind.SEQ2SEQ:
+        n_pieces = int(rng.integers(4, 6))
+        return n_pieces, (1, n_pieces)
+    if dna.task_kind in (TaskKind.SEGMENTATION, TaskKind.DETECTION):
+        # Boxes cost most to score, so that there are fewer of them.
+        grid = ((2, 2), (2, 3))[int(rng.integers(2)) if dna.task_kind is TaskKind.SEGMENTATION else 0]
+        return grid[0] * grid[1], grid
+    n_pieces = int(rng.integers(4, 6))
+    return n_pieces, (1, 1)
 
 
 def _domain(rng: np.random.Generator) -> Vocabulary:
@@ -100,14 +103,11 @@ def _domain(rng: np.random.Generator) -> Vocabulary:
     return found[int(rng.choice(len(found), p=shares / shares.sum()))]
 
 
-def media_of(dna: StructuralDNA) -> tuple[Medium, ...]:
-    """Returns where the data of a task is, the leading medium first."""
-    found = [MEDIA[modality][0] for modality in dna.modalities]
-    return tuple(dict.fromkeys(found))
-
-
 def _insights(dna: StructuralDNA, rng: np.random.Generator, knobs: Knobs) -> tuple[tuple[InsightPlan, ...], float]:
     media = media_of(dna)
+    if dna.task_kind in _WITHIN_ROW:
+        # What is the same for all pieces of a row cannot order them.
+        media = tuple(medium for medium in media if medium != "tabular") or media
     n_cliffs = 1 + int(rng.choice(len(knobs.n_cliffs), p=knobs.n_cliffs))
     graded_share = float(rng.uniform(*knobs.graded_share))
     # Raw pixels, raw words and many labels give less away, so more of the signal is of the graded kind.
@@ -145,11 +145,13 @@ def _draw_families(media: tuple[Medium, ...], count: int, rng: np.random.Generat
 
 
 def _target(
-    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator
+    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator, grid: tuple[int, int]
 ) -> tuple[TargetSpec, str, str, tuple[float, ...]]:
     """Returns the target, what it means, its unit and the wanted shares of its labels."""
     form, words = dna.prediction_kind, vocabulary.targets
     n = dna.n_classes or 0
+    if dna.task_kind in PIECEWISE:
+        return _piece_target(dna, vocabulary, rng, grid)
     if dna.task_kind is TaskKind.ORDINAL:
         name, meaning = _pick(words.ordinal, rng)
         shares = _shares(n, dna, rng, bell=True)
@@ -177,6 +179,34 @@ def _target(
     return TargetSpec(kind=form, columns=columns, labels=labels, max_items=most), meaning, "", _shares(n, dna, rng)
 
 
+def _piece_target(
+    dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator, grid: tuple[int, int]
+) -> tuple[TargetSpec, str, str, tuple[float, ...]]:
+    form, words = dna.prediction_kind, vocabulary.targets
+    if form is PredictionKind.MASK:
+        name, _ = _pick(words.binary, rng)
+        low, high = {"none": (0.4, 0.5), "mild": (0.35, 0.42), "strong": (0.28, 0.35)}[dna.imbalance]
+        share = float(np.round(rng.uniform(low, high), 3))
+        shape = board_shape(grid, (PIECE_SIDE, PIECE_SIDE))
+        target = TargetSpec(kind=form, columns=(f"{name}_mask",), mask_shape=shape)
+        return target, f"which pieces of the picture are {name.replace('_', ' ')}", "", (round(1 - share, 3), share)
+    if form is PredictionKind.PERMUTATION:
+        name, meaning = _pick(words.ordinal, rng)
+        return TargetSpec(kind=form, columns=(f"{name}_order",)), f"the order of the entries by {meaning}", "", ()
+    if dna.task_kind is TaskKind.SPAN_EXTRACTION:
+        name, meaning = _pick(words.binary, rng)
+        return TargetSpec(kind=form, columns=(f"{name}_span",)), f"the sentence that tells {meaning}", "", ()
+    n = dna.n_classes or 3
+    name, meaning, values = _pick(words.classes if form is PredictionKind.TEXT else words.labels, rng)
+    labels = tuple(sorted(values[at] for at in rng.permutation(len(values))[:n].tolist()))
+    if form is PredictionKind.TEXT:
+        target = TargetSpec(kind=form, columns=(f"{name}_sequence",), labels=labels)
+        return target, f"{meaning} for each piece, in their order", "", _shares(n, dna, rng)
+    none = float(np.round(rng.uniform(0.15, 0.3), 3))
+    shares = (none, *(round(share * (1 - none), 4) for share in _shares(n, dna, rng)))
+    return TargetSpec(kind=form, columns=(f"{name}_boxes",), labels=labels), f"where {meaning} show", "", shares
+
+
 def _value_target(
     dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Generator
 ) -> tuple[TargetSpec, str, str, tuple[float, ...]]:
@@ -198,6 +228,14 @@ def _value_target(
 
 def _pick(entries: tuple, rng: np.random.Generator) -> tuple:  # type: ignore[type-arg]
     return tuple(entries[int(rng.integers(len(entries)))])
+
+
+def _label_families(dna: StructuralDNA, target: TargetSpec) -> tuple[int, ...]:
+    """Returns the family of each label where labels nest: families of two or three in a row."""
+    n = len(target.labels)
+    if not dna.hierarchy or dna.task_kind not in (TaskKind.MULTICLASS, TaskKind.RANKING) or n < 4:
+        return ()
+    return tuple(min(at // 2, n // 2 - 1) for at in range(n))
 
 
 def _binary_shares(dna: StructuralDNA, rng: np.random.Generator) -> tuple[float, ...]:
@@ -228,6 +266,8 @@ def _noise(dna: StructuralDNA, knobs: Knobs) -> NoisePlan:
         missing_share={"none": 0.0, "mild": 0.03, "strong": 0.08}[dna.missing_values],
         outlier_share={"none": 0.0, "mild": 0.01, "strong": 0.03}[dna.outliers],
         group_share=0.3 if dna.groups else 0.0,
+        # Twins of bare tables would be equal rows.
+        twin_share=0.1 if dna.near_duplicates and media_of(dna) != ("tabular",) else 0.0,
     )
 
 
@@ -259,6 +299,7 @@ def _side_columns(dna: StructuralDNA, vocabulary: Vocabulary, rng: np.random.Gen
     return tuple(columns)
 
 
+_WITHIN_ROW = (TaskKind.ORDERING, TaskKind.SPAN_EXTRACTION)
 _FLAGS = (
     ("in_focus", "1 if the row belongs to the focus group of the study, else 0"),
     ("second_site", "1 if the row was recorded at the second site, else 0"),

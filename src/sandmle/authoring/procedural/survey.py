@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from sandmle.authoring.procedural.author import ProceduralAuthor
-from sandmle.authoring.procedural.strategist import DIFFICULTIES, Difficulty, media_of
+from sandmle.authoring.procedural.substitution import media_of
 from sandmle.errors import AuthoringError
 from sandmle.grading import medal_of, threshold_problems
 from sandmle.records import Ladder, Tier
 from sandmle.seeds import load_seed, seed_ids
 
 
-def survey(count: int, first: int, difficulty: Difficulty) -> Iterator[dict[str, Any]]:
+def survey(count: int, first: int, difficulty: str) -> Iterator[dict[str, Any]]:
     """Yields one line of figures a task; seeds take turns."""
     author = ProceduralAuthor(difficulty=difficulty)
     seeds = seed_ids()
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60, help="tasks to draw")
     parser.add_argument("--first", type=int, default=0, help="first rng_seed")
-    parser.add_argument("--difficulty", default="medium", choices=tuple(DIFFICULTIES))
+    parser.add_argument("--difficulty", default="medium", help="easy, medium, hard, or from 0 to 1")
     parser.add_argument("--json", action="store_true", help="one JSON line a task instead of tables")
     options = parser.parse_args()
     lines = []

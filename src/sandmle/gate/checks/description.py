@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 import pandas as pd
+from PIL import Image
 
 from sandmle.gate.base import Check, Finding, GateContext, words_of
 from sandmle.grading import get_metric
@@ -13,6 +14,8 @@ _MOST_LABELS_SPELT_OUT = 12
 _SHARE = re.compile(r"`([^`\n]+)`:? \(?(\d+(?:\.\d+)?) ?%")
 _SHARE_TOLERANCE = 0.6
 """Percentage points: a share may be rounded to whole ones."""
+_RANGE = re.compile(r"`([^`\n]+)` lies between (-?\d+(?:\.\d+)?) and (-?\d+(?:\.\d+)?)")
+_PICTURE_SIZE = re.compile(r"(\d+) x (\d+) pixels")
 _DIRECTION_WORDS = {
     Direction.MAXIMIZE: (
         "higher is better",
@@ -39,7 +42,8 @@ def run(context: GateContext) -> Finding:
     said = [phrase for phrase in _DIRECTION_WORDS[wrong] if phrase in text.lower()]
     if said:
         problems.append(f"description.md says {said[0]!r}, but the metric is to {context.spec.direction.value}")
-    problems += _wrong_shares(context, text)
+    problems += [*_wrong_shares(context, text), *_wrong_counts(context, text), *_wrong_ranges(context, text)]
+    problems += [*_wrong_example(context, text), *_wrong_pictures(context, text)]
     return Finding(not problems, problems[0] if problems else "", float(len(problems)), 0.0)
 
 
@@ -57,6 +61,54 @@ def _wrong_shares(context: GateContext, text: str) -> list[str]:
             continue
         if abs(100 * real - float(written)) > _SHARE_TOLERANCE:
             problems.append(f"description.md gives {label!r} {written} % of the training rows, it has {real:.1%}")
+    return problems
+
+
+def _wrong_counts(context: GateContext, text: str) -> list[str]:
+    """Finds numbers of rows, written in a line that names a table, that are not the table's."""
+    real = {"train.csv": len(context.train), "test.csv": len(context.test)}
+    problems = []
+    for name, count in real.items():
+        for line in text.splitlines():
+            found = re.search(rf"{re.escape(name)}\W+(\d+) (?:\w+ )?rows", line)
+            if found and int(found[1]) != count:
+                problems.append(f"description.md gives {name} {found[1]} rows, it has {count}")
+    return problems
+
+
+def _wrong_ranges(context: GateContext, text: str) -> list[str]:
+    """Finds ranges, written as "`column` lies between 1 and 2", that are not those of the training rows."""
+    problems = []
+    for name, low, high in _RANGE.findall(text):
+        if name not in context.train:
+            continue
+        numbers = pd.to_numeric(context.train[name], errors="coerce")
+        if abs(numbers.min() - float(low)) > 1e-6 or abs(numbers.max() - float(high)) > 1e-6:
+            problems.append(
+                f"description.md puts {name!r} between {low} and {high}, not {numbers.min()} and {numbers.max()}"
+            )
+    return problems
+
+
+def _wrong_example(context: GateContext, text: str) -> list[str]:
+    """Holds the head of an example submission against the columns that a submission has."""
+    wanted = ",".join([context.spec.id_column, *context.spec.target.columns])
+    blocks = re.findall(r"```csv\n(.*?)\n", text)
+    return [f"description.md shows a submission with the columns {head!r}" for head in blocks if head != wanted]
+
+
+def _wrong_pictures(context: GateContext, text: str) -> list[str]:
+    """Holds the sizes of pictures, written as "24 x 24 pixels", against one file of each folder."""
+    told = {(int(width), int(height)) for width, height in _PICTURE_SIZE.findall(text)}
+    problems = []
+    for name in context.media_columns:
+        path = context.media.get(context.test[name].iloc[0])
+        if not told or path is None or path.suffix.lower() != ".png":
+            continue
+        with Image.open(path) as picture:
+            if picture.size not in told:
+                size = "{} x {}".format(*picture.size)
+                problems.append(f"description.md does not give the size of the pictures in {name!r}, {size} pixels")
     return problems
 
 

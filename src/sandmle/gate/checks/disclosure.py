@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from sandmle.gate.base import Check, Finding, GateContext
+from sandmle.gate.base import RULE_FILE, Check, Finding, GateContext
 
 _SECRET_WORDS = re.compile(
     r"answers?\.csv|oracle\.csv|evaluator\.py|ladder\.json|rule\.md|gate\.json|task\.yaml|\bprivate/|\bprovenance/"
@@ -19,6 +19,9 @@ _SECRET_NAMES = re.compile(
 _RUN_LENGTH = 24
 """So many answers in a row in a text are no coincidence."""
 _FEWEST_DIGITS = 3
+_MOST_DISTINCT = 0.98
+_LISTED = re.compile(r"\s*(\||[-*] `|`|[\w]+,)")
+"""Lines of a list or table of columns, and of the example submission."""
 
 
 def run(context: GateContext) -> Finding:
@@ -30,6 +33,7 @@ def run(context: GateContext) -> Finding:
         *_secret_words(context),
         *_answer_runs(context),
         *_milestones(context),
+        *_singled_out(context),
     ]
     return Finding(not problems, problems[0] if problems else "", float(len(problems)), 0.0)
 
@@ -49,10 +53,13 @@ def _answer_columns(context: GateContext) -> list[str]:
         codes, levels = pd.factorize(context.answers[target])
         if len(levels) < 2:
             continue
+        # Columns of which hardly a cell comes twice all have one pattern: only their cells tell.
+        by_pattern = len(levels) < _MOST_DISTINCT * len(codes)
         for path, frame in (("test.csv", context.test), ("sample_submission.csv", sample)):
             for name in frame.columns.difference([context.spec.id_column]):
                 other, other_levels = pd.factorize(frame[name])
-                if len(other_levels) == len(levels) and np.array_equal(codes, other):
+                same = np.array_equal(codes, other) and len(other_levels) == len(levels)
+                if same and (by_pattern or np.array_equal(context.answers[target], frame[name])):
                     problems.append(f"the column {name!r} of {path} is {target!r} of answers.csv, renamed")
     return problems
 
@@ -108,6 +115,20 @@ def _milestones(context: GateContext) -> list[str]:
             if round(getattr(spec.thresholds, name).score, decimals) == value:
                 problems.append(f"description.md gives the score of {name}, {written}")
     return problems
+
+
+def _singled_out(context: GateContext) -> list[str]:
+    """Finds columns that the hidden rule names and that the description talks of outside its list of columns."""
+    if not (context.bundle.root / RULE_FILE).is_file():
+        return []
+    rule = set(re.findall(r"\w+", context.read(RULE_FILE).decode(errors="replace")))
+    named = [column.name for column in context.spec.columns if column.name in rule and "_" in column.name]
+    own = {*context.spec.target.columns, *context.spec.answer_columns, *context.group_columns}
+    prose = [line for line in context.bundle.description().splitlines() if not _LISTED.match(line)]
+    said = set(re.findall(r"\w+", "\n".join(prose)))
+    told = [name for name in named if name in said and name not in own]
+    # A text that goes through most columns singles none out.
+    return [f"description.md singles out the column {told[0]!r}"] if 0 < len(told) <= 0.5 * len(named) else []
 
 
 CHECK = Check("disclosure", run)

@@ -2,7 +2,7 @@
 
 from sandmle.errors import SandmleError
 from sandmle.gate.base import Check, Finding, GateContext
-from sandmle.gate.solving import SOLVABLE
+from sandmle.gate.solving import is_solvable
 from sandmle.records import ExecStatus
 
 _DECIMALS = 4
@@ -16,7 +16,7 @@ def run(context: GateContext) -> Finding:
     """
     spec = context.spec
     median = spec.thresholds.median.score
-    if spec.target.kind not in SOLVABLE:
+    if not is_solvable(context):
         return Finding(True, f"the solver makes no {spec.target.kind.value} predictions", None, median)
     outcome = context.solver_run
     if outcome.result.status is not ExecStatus.OK:

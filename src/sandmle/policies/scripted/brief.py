@@ -1,7 +1,7 @@
 """What a task's description says: metric, direction, and how a prediction is to look."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Words in a description, by the metric that they mean; the first match wins, so the special ones stand first.
 _WORDS: tuple[tuple[str, str], ...] = (
@@ -50,6 +50,15 @@ _LINE = re.compile(
     r"metric[*_`]*\s*:[*_`\s]*(?P<name>[^(\n]+?)[*_`]*\s*\((?P<way>higher|lower) is better", re.IGNORECASE
 )
 
+# How a description names what a row's pieces are put together to; the first match wins.
+_PIECE_WORDS: tuple[tuple[str, str], ...] = (
+    (r"run[- ]lengths?", "mask"),
+    (r"boxes in one cell", "boxes"),
+    (r"letters? of the row's entries", "order"),
+    (r"word (?:by|for) word", "span"),
+    (r"one word for each piece", "words"),
+)
+_PIECES = re.compile(r"(\d+) (?:pieces|sentences|entries)", re.IGNORECASE)
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _BELOW = re.compile(rf"(?:values|is) below {_NUMBER}", re.IGNORECASE)
 _ABOVE = re.compile(rf"(?:(?:values|is)(?: below \S+ or)? above) {_NUMBER}", re.IGNORECASE)
@@ -66,6 +75,8 @@ class Brief:
         higher_is_better: The direction.
         low: Smallest value that is taken; None where none is named.
         high: Largest value that is taken.
+        pieces: What a prediction is made of, where a row is made of pieces: mask, boxes, order, span or words.
+        n_pieces: Pieces in a row.
     """
 
     text: str
@@ -74,6 +85,8 @@ class Brief:
     higher_is_better: bool
     low: float | None = None
     high: float | None = None
+    pieces: str = ""
+    n_pieces: int = 1
 
 
 def read_brief(text: str) -> Brief:
@@ -83,6 +96,7 @@ def read_brief(text: str) -> Brief:
     metric = _known(name) or _known(text)
     way = line["way"].lower() if line else ("lower" if "lower is better" in text.lower() else "higher")
     low, high = read_bounds(text)
+    pieces, n_pieces = _read_pieces(text)
     return Brief(
         text=text,
         metric_name=name or metric or "score",
@@ -90,7 +104,22 @@ def read_brief(text: str) -> Brief:
         higher_is_better=way == "higher",
         low=low,
         high=high,
+        pieces=pieces,
+        n_pieces=n_pieces,
     )
+
+
+def brief_of_pieces(brief: Brief) -> Brief:
+    """Returns what there is to do for each piece: its place in an order, or chances of what it is."""
+    if brief.pieces == "order":
+        return replace(brief, text="", metric="rmse", higher_is_better=False)
+    return replace(brief, text="", metric="log_loss", higher_is_better=False)
+
+
+def _read_pieces(text: str) -> tuple[str, int]:
+    found = _PIECES.search(text)
+    kind = next((kind for words, kind in _PIECE_WORDS if re.search(words, text, re.IGNORECASE)), "")
+    return (kind, int(found[1])) if found and kind else ("", 1)
 
 
 def read_bounds(text: str) -> tuple[float | None, float | None]:

@@ -8,7 +8,7 @@ from sandmle.policies.scripted.moves import Desk, Plan, run, score, submitted
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import write_script
 
-_NATIVE = ("dates", "codes", "texts", "images", "traces", "places", "repeats")
+_NATIVE = ("dates", "codes", "texts", "images", "traces", "graphs", "clouds", "videos", "places", "repeats")
 """Blocks that turn a column no model can read into numbers."""
 
 
@@ -49,7 +49,10 @@ def possible_blocks(profile: Profile) -> tuple[str, ...]:
         "codes": bool(profile.codes),
         "texts": bool(profile.texts),
         "images": bool(profile.images),
-        "traces": bool(profile.series or profile.traces or profile.sounds),
+        "traces": bool(profile.series or profile.traces or profile.sounds or profile.series_files),
+        "graphs": bool(profile.graphs),
+        "clouds": bool(profile.clouds),
+        "videos": bool(profile.videos),
         "repeats": bool(profile.repeats),
         "places": len(profile.places) >= 2,
         "entities": bool(profile.groups or profile.strangers),
@@ -70,7 +73,8 @@ def helpful_blocks(observation: str, blocks: tuple[str, ...]) -> tuple[str, ...]
 def describe(profile: Profile) -> str:
     """Returns what the data hold, in a sentence."""
     kinds = ("numbers", "categories", "dates", "codes", "texts", "images", "sounds", "traces", "series", "groups")
-    counts = [f"{len(getattr(profile, kind))} {kind}" for kind in kinds if getattr(profile, kind)]
+    media = ("videos", "series_files", "clouds", "graphs")
+    counts = [f"{len(getattr(profile, kind))} {kind}" for kind in (*kinds, *media) if getattr(profile, kind)]
     return f"The data hold {', '.join(counts)}; a prediction is of the form {profile.form.value}."
 
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from sandmle.policies.scripted.brief import read_bounds
+from sandmle.policies.scripted.brief import brief_of_pieces, read_bounds
 from sandmle.policies.scripted.moves import Desk, Move, finish, muse, refused, run, score, submitted
 from sandmle.policies.scripted.profile import Profile, read_profile
-from sandmle.policies.scripted.scripts import write_script
+from sandmle.policies.scripted.scripts import PIECES, unpack_script, write_script
 from sandmle.policies.scripted.slips import draw_slip
 
 Habit = Generator[Move, str, str]
@@ -21,11 +21,22 @@ def look(desk: Desk, *, muse_rate: float = 0.0) -> Generator[Move, str, Profile 
     if desk.chance("muse first", muse_rate):
         yield muse("I should think about what the task needs before I write any code. The metric is clear enough.")
     for thought in ("First I look at the files.", "That told me nothing; I look again."):
-        observation = yield run(thought, write_script("look"))
+        observation = yield run(thought, write_script("look", root="input/"))
         profile = read_profile(observation, desk.brief)
         if profile is not None:
-            return profile
+            return (yield from _take_apart(desk, profile)) if desk.brief.pieces else profile
     return None
+
+
+def _take_apart(desk: Desk, whole: Profile) -> Generator[Move, str, Profile | None]:
+    """Makes a table of the rows' pieces and looks at it; returns what was seen of them."""
+    brief = desk.brief
+    code = f"{unpack_script(brief.pieces, brief.n_pieces)}\n\n{write_script('look', root=PIECES)}"
+    thought = f"Each row is made of {brief.n_pieces} pieces: I take them apart and predict for each piece by itself."
+    profile = read_profile((yield run(thought, code)), brief_of_pieces(brief))
+    if profile is None:
+        return None
+    return replace(profile, pieces=brief.pieces, root=PIECES, metric_name=whole.metric_name)
 
 
 def attempt(

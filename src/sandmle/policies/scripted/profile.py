@@ -46,6 +46,8 @@ _LABEL_METRICS = ("accuracy", "macro_f1", "micro_f1", "f1", "f_half", "mcc", "qw
 _SCORE_METRICS = ("roc_auc", "log_loss", "average_precision", "probabilistic_f1", "brier")
 _IMAGE = re.compile(r"\.(png|jpe?g|bmp|tiff?)$", re.IGNORECASE)
 _SOUND = re.compile(r"\.wav$", re.IGNORECASE)
+_VIDEO_STRETCH = 3
+"""From this ratio of width to height on, a picture is taken for the frames of a video side by side."""
 _PLACE = re.compile(r"(?:^|_)(?:lat|lon|lng|latitude|longitude|easting|northing|x|y)(?:_|$)|coord", re.IGNORECASE)
 
 
@@ -68,6 +70,8 @@ class Profile:
         units: Number columns with the column that names their unit.
         low: Smallest value that may be predicted, as far as it is known.
         high: Largest value that may be predicted.
+        pieces: What the pieces of a row are put together to; empty where rows are not taken apart.
+        root: Folder of the tables.
     """
 
     id: str
@@ -98,13 +102,20 @@ class Profile:
     has_missing: bool = False
     low: float | None = None
     high: float | None = None
+    videos: tuple[str, ...] = ()
+    series_files: tuple[str, ...] = ()
+    clouds: tuple[str, ...] = ()
+    graphs: tuple[str, ...] = ()
+    pieces: str = ""
+    root: str = "input/"
 
     @property
     def features(self) -> tuple[str, ...]:
         """All feature columns."""
         points = (name for columns in self.series for name in columns)
-        texts = (*self.categories, *self.dates, *self.codes, *self.texts, *self.images, *self.sounds, *self.traces)
-        return (*self.numbers, *points, *texts)
+        texts = (*self.categories, *self.dates, *self.codes, *self.texts, *self.traces)
+        files = (*self.images, *self.sounds, *self.videos, *self.series_files, *self.clouds, *self.graphs)
+        return (*self.numbers, *points, *texts, *files)
 
 
 def read_profile(observation: str, brief: Brief) -> Profile | None:
@@ -155,6 +166,8 @@ def read_profile(observation: str, brief: Brief) -> Profile | None:
         series=series,
         repeats=repeats,
         units=tuple((name, f"{name}_unit") for name in kinds["numbers"] if f"{name}_unit" in known),
+        pieces="",
+        root="input/",
         **kinds,
     )
 
@@ -250,6 +263,10 @@ def _kinds(known: Mapping[str, Mapping[str, Any]], id_column: str, n_rows: int) 
             "images",
             "sounds",
             "traces",
+            "videos",
+            "series_files",
+            "clouds",
+            "graphs",
             "groups",
             "strangers",
             "places",
@@ -284,14 +301,23 @@ def _runs(numbers: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], tuple[
     return tuple(run for run in ordered if len(run) >= 12), tuple(run for run in ordered if 3 <= len(run) < 12)
 
 
+def _file_kind(facts: Mapping[str, Any], example: str) -> str:
+    if _SOUND.search(example):
+        return "sounds"
+    if _IMAGE.search(example):
+        width, height = (*facts.get("size", ()), 1, 1)[:2]
+        return "videos" if width >= _VIDEO_STRETCH * height else "images"
+    if example.endswith(".json"):
+        return "graphs"
+    return "clouds" if "size" in facts or "x,y,z" in facts.get("file", "") else "series_files"
+
+
 def _text_kind(facts: Mapping[str, Any], n_rows: int) -> str:
     example = facts["example"].strip()
     if facts["dates"] >= 0.9:
         return "dates"
-    if _IMAGE.search(example):
-        return "images"
-    if _SOUND.search(example):
-        return "sounds"
+    if facts.get("path") or _IMAGE.search(example) or _SOUND.search(example):
+        return _file_kind(facts, example)
     if facts["numbers"] >= 0.9 and facts["words"] >= 6:
         return "traces"
     if facts["numbers"] >= 0.9 and re.search(r"[,;|].*[,;|].*[,;|]", example):

@@ -7,6 +7,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sandmle.policies.scripted.moves import SUBMITTED
 
+PIECES = "pieces/"
+"""Folder of the workspace that holds the pieces of rows as a table of their own."""
+
+
+def unpack_script(kind: str, n_pieces: int) -> str:
+    """Returns a script that takes the rows of ./input apart into a table of their pieces below ./pieces.
+
+    Args:
+        kind: What a prediction is made of: mask, boxes, order, span or words.
+        n_pieces: Pieces in a row.
+    """
+    return write_script("unpack", kind=kind, k=n_pieces)
+
 
 def write_script(template: str, **values: Any) -> str:
     """Returns a script.

@@ -1,7 +1,20 @@
 """The families of hidden sub-rules, by name."""
 
-from sandmle.authoring.procedural.families import cliffs, graded, image, plain, relations, text, trace
-from sandmle.authoring.procedural.families.base import Context, Family, Insight, Medium, Rows, Sample
+from sandmle.authoring.procedural.families import (
+    cliffs,
+    cloud,
+    graded,
+    graph,
+    image,
+    letters,
+    plain,
+    relations,
+    sound,
+    text,
+    trace,
+    video,
+)
+from sandmle.authoring.procedural.families.base import Context, Family, Insight, Medium, Rows, Sample, Web
 
 _ALL: tuple[Family, ...] = (
     graded.SparseLinear(),
@@ -37,6 +50,34 @@ _ALL: tuple[Family, ...] = (
     image.Shape(),
     image.Stripes(),
     image.PairDistance(),
+    sound.SoundLevel(),
+    sound.SoundHiss(),
+    sound.SoundPitch(),
+    sound.SoundBeeps(),
+    sound.SoundSweep(),
+    sound.SoundTremolo(),
+    graph.NodeWeights(),
+    graph.NodeKinds(),
+    graph.Rings(),
+    graph.Hub(),
+    graph.Distance(),
+    graph.MixedEdges(),
+    letters.LetterShare(),
+    letters.LetterPairs(),
+    letters.LetterRun(),
+    letters.LetterGap(),
+    letters.LetterMirror(),
+    cloud.CloudHeight(),
+    cloud.CloudPlace(),
+    cloud.CloudSpread(),
+    cloud.CloudAxis(),
+    cloud.CloudClumps(),
+    cloud.CloudTilt(),
+    video.VideoGlow(),
+    video.VideoCorner(),
+    video.VideoSpeed(),
+    video.VideoTurn(),
+    video.VideoFlashes(),
 )
 # Columns without meaning for the target; no plan names them as insights.
 _PLAIN: tuple[Family, ...] = (plain.SingleNumber(), plain.SingleCategory(), plain.SingleDate())
@@ -48,4 +89,4 @@ def families_of(medium: Medium, *, graded: bool) -> tuple[Family, ...]:
     return tuple(family for family in _ALL if family.medium == medium and family.graded == graded)
 
 
-__all__ = ["FAMILIES", "Context", "Family", "Insight", "Medium", "Rows", "Sample", "families_of"]
+__all__ = ["FAMILIES", "Context", "Family", "Insight", "Medium", "Rows", "Sample", "Web", "families_of"]

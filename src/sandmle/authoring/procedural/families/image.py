@@ -4,33 +4,25 @@ import numpy as np
 from typing_extensions import override
 
 from sandmle.authoring.procedural.families.base import (
-    Columns,
     Context,
-    Family,
     FloatArray,
     Insight,
+    LatentFamily,
     Medium,
     Rows,
     Sample,
-    column,
 )
 
 Layer = tuple[np.ndarray, np.ndarray]
 
 
-class _Image(Family):
+class _Image(LatentFamily):
     """A family whose features are latents of the picture."""
 
     medium: Medium = "image"
-    latents: tuple[str, ...] = ()
-
-    @override
-    def features(self, insight: Insight, columns: Columns) -> FloatArray:
-        return column([columns[f"{self.name}:{name}"] for name in self.latents])
 
     def _sample(self, layers: list[Layer], *latents: FloatArray) -> Sample:
-        named = {f"{self.name}:{name}": values for name, values in zip(self.latents, latents, strict=True)}
-        return Sample(latents=named, layers=layers)
+        return Sample(latents=self.named(*latents), layers=layers)
 
 
 def _ink(*channels: float) -> np.ndarray:

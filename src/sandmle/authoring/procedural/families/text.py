@@ -4,32 +4,24 @@ import numpy as np
 from typing_extensions import override
 
 from sandmle.authoring.procedural.families.base import (
-    Columns,
     Context,
-    Family,
     FloatArray,
     Insight,
+    LatentFamily,
     Medium,
     Rows,
     Sample,
-    column,
 )
 from sandmle.authoring.procedural.words import common_words
 
 
-class _Text(Family):
+class _Text(LatentFamily):
     """A family whose features are latents of the text."""
 
     medium: Medium = "text"
-    latents: tuple[str, ...] = ()
-
-    @override
-    def features(self, insight: Insight, columns: Columns) -> FloatArray:
-        return column([columns[f"{self.name}:{name}"] for name in self.latents])
 
     def _sample(self, sentences: list[list[str]], *latents: FloatArray) -> Sample:
-        named = {f"{self.name}:{name}": values for name, values in zip(self.latents, latents, strict=True)}
-        return Sample(latents=named, sentences=sentences)
+        return Sample(latents=self.named(*latents), sentences=sentences)
 
 
 class TopicWords(_Text):

@@ -4,31 +4,23 @@ import numpy as np
 from typing_extensions import override
 
 from sandmle.authoring.procedural.families.base import (
-    Columns,
     Context,
-    Family,
     FloatArray,
     Insight,
+    LatentFamily,
     Medium,
     Rows,
     Sample,
-    column,
 )
 
 
-class _Trace(Family):
+class _Trace(LatentFamily):
     """A family whose features are latents of the trace."""
 
     medium: Medium = "trace"
-    latents: tuple[str, ...] = ()
-
-    @override
-    def features(self, insight: Insight, columns: Columns) -> FloatArray:
-        return column([columns[f"{self.name}:{name}"] for name in self.latents])
 
     def _sample(self, trace: FloatArray, *latents: FloatArray) -> Sample:
-        named = {f"{self.name}:{name}": values for name, values in zip(self.latents, latents, strict=True)}
-        return Sample(latents=named, trace=trace)
+        return Sample(latents=self.named(*latents), trace=trace)
 
 
 class TraceLevel(_Trace):

@@ -1,15 +1,26 @@
 """Target heads, and which of them a plan needs."""
 
 from sandmle.authoring.plan import TaskPlan
-from sandmle.authoring.procedural.heads.base import Cells, Head, Mode, Realised
+from sandmle.authoring.procedural.heads.base import Cells, Head, Mode, Realised, Scene
 from sandmle.authoring.procedural.heads.labels import ClassHead, GradeHead, LabelsHead, LevelHead, ShareHead
+from sandmle.authoring.procedural.heads.pieces import BoxHead, MaskHead, OrderHead, PhraseHead, SpanHead
 from sandmle.authoring.procedural.heads.values import AngleHead, ConfidenceHead, PositionHead, ValueHead
 from sandmle.records import PredictionKind, TaskKind
+
+_PIECEWISE: dict[PredictionKind, type[Head]] = {
+    PredictionKind.MASK: MaskHead,
+    PredictionKind.BOXES: BoxHead,
+    PredictionKind.PERMUTATION: OrderHead,
+}
 
 
 def head_for(plan: TaskPlan) -> Head:
     """Returns the head of a plan's target."""
     kind, form = plan.dna.task_kind, plan.target.kind
+    if form in _PIECEWISE:
+        return _PIECEWISE[form](plan)
+    if form is PredictionKind.TEXT:
+        return SpanHead(plan) if kind is TaskKind.SPAN_EXTRACTION else PhraseHead(plan)
     if plan.metric == "laplace_log_likelihood":
         return ConfidenceHead(plan)
     if plan.metric == "angular_error":
@@ -29,4 +40,4 @@ def head_for(plan: TaskPlan) -> Head:
     return ClassHead(plan)
 
 
-__all__ = ["Cells", "Head", "Mode", "Realised", "head_for"]
+__all__ = ["Cells", "Head", "Mode", "Realised", "Scene", "head_for"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from sandmle.authoring.plan import TaskPlan
 from sandmle.authoring.procedural.families.base import FloatArray, Rows
+from sandmle.authoring.procedural.media.board import Board
 
 Mode = Literal["classes", "labels", "values"]
 Cells = dict[str, np.ndarray]
@@ -33,6 +34,26 @@ class Realised:
     y: np.ndarray
     oracle: FloatArray
     words: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the pieces of some rows look like, where a target points at them.
+
+    Attributes:
+        n_rows: Rows of the files.
+        names: What each piece is called or reads like # [n_rows, n_pieces]; None where nothing names them.
+        board: Where the pieces stand in the pictures; None where there are none.
+    """
+
+    n_rows: int
+    names: np.ndarray | None = None
+    board: Board | None = None
+
+    def take(self, rows: np.ndarray) -> "Scene":
+        """Returns the scene of some rows."""
+        names = None if self.names is None else self.names[rows]
+        return Scene(len(rows), names, None if self.board is None else self.board.take(rows))
 
 
 class Head(ABC):
@@ -65,6 +86,24 @@ class Head(ABC):
             predictions: In the head's mode.
             option: One of ``options``.
         """
+
+    def answer_rows(self, y: np.ndarray, scene: Scene) -> Cells:
+        """Returns the answers of rows of the files; ``y`` has a line for each of their pieces."""
+        del scene
+        return self.answers(y)
+
+    def decode_rows(self, predictions: FloatArray, option: float, scene: Scene) -> Cells:
+        """Returns predictions for rows of the files as submission cells."""
+        del scene
+        return self.decode(predictions, option)
+
+    def constant_rows(self, y_train: np.ndarray, option: float, scene: Scene) -> Cells:
+        """Returns what looks at no feature as submission cells."""
+        return self.decode_rows(np.repeat(self.dummy(y_train), scene.n_rows, axis=0), option, scene)
+
+    def constant_options(self, y_train: np.ndarray) -> tuple[float, ...]:
+        """Returns the ways to write what looks at no feature."""
+        return self.options(y_train)
 
     def options(self, y_train: np.ndarray) -> tuple[float, ...]:
         """Returns what a solver may tune when it writes its predictions, its default first."""

@@ -25,7 +25,7 @@ class ClassHead(Head):
         del noise
         slope = self.plan.noise.signal
         logits = np.column_stack([np.zeros(rows.n), slope * signal]) if self.n_outputs == 1 else slope * signal
-        chances = _with_shares(logits, np.array(self.plan.label_shares), rows)
+        chances = with_shares(logits, np.array(self.plan.label_shares), rows)
         y = np.minimum((rng.random((rows.n, 1)) > chances.cumsum(axis=1)).sum(axis=1), len(self.labels) - 1)
         words = f"The label is drawn from softmax({slope} * signal + bias); biases set the labels' shares."
         return Realised(y, chances, words)
@@ -139,7 +139,7 @@ class LabelsHead(Head):
         slope = self.plan.noise.signal
         chances = np.column_stack(
             [
-                _with_shares(np.column_stack([np.zeros(rows.n), slope * signal[:, at]]), np.array([1 - p, p]), rows)[
+                with_shares(np.column_stack([np.zeros(rows.n), slope * signal[:, at]]), np.array([1 - p, p]), rows)[
                     :, 1
                 ]
                 for at, p in enumerate(self.plan.label_shares)
@@ -189,7 +189,7 @@ class ShareHead(Head):
     def realise(self, signal: FloatArray, noise: FloatArray, rng: np.random.Generator, rows: Rows) -> Realised:
         del noise
         slope = self.plan.noise.signal
-        chances = _with_shares(slope * signal, np.array(self.plan.label_shares), rows)
+        chances = with_shares(slope * signal, np.array(self.plan.label_shares), rows)
         votes = rng.multinomial(self._VOTES, chances / chances.sum(axis=1, keepdims=True))
         words = f"{self._VOTES} votes a row are drawn from softmax({slope} * signal + bias)."
         return Realised(votes / self._VOTES, chances, words)
@@ -212,18 +212,19 @@ def _simplex(columns: tuple[str, ...], values: FloatArray) -> Cells:
     return {name: shares[:, index] for index, name in enumerate(columns)}
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
+def softmax(logits: FloatArray) -> FloatArray:
+    """Returns chances # [n_rows, n_classes] that sum to one."""
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
-def _with_shares(logits: FloatArray, shares: FloatArray, rows: Rows) -> FloatArray:
+def with_shares(logits: FloatArray, shares: FloatArray, rows: Rows) -> FloatArray:
     """Adds biases to logits # [n_rows, n_classes] so that the mean chances are the wanted shares."""
     hidden = logits[rows.part != TRAIN][:3000]
     bias = np.log(shares)
     for _ in range(40):
-        bias = bias + np.log(shares / _softmax(hidden + bias).mean(axis=0))
-    return _softmax(logits + np.round(bias, 6))
+        bias = bias + np.log(shares / softmax(hidden + bias).mean(axis=0))
+    return softmax(logits + np.round(bias, 6))
 
 
 def _cut(signal: FloatArray, noise: FloatArray, plan: TaskPlan, rows: Rows) -> tuple[np.ndarray, FloatArray, str]:
