@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sandmle.env.config import EpisodeConfig
-from sandmle.env.feedback import Feedback, SubmissionGrader, SubmissionView
+from sandmle.env.feedback import Feedback, ScoreAnswer, SubmissionGrader, SubmissionView
 from sandmle.env.prompting import observation_text, opening_messages, run_text
 from sandmle.env.rewards import episode_reward, reward_terms
 from sandmle.env.workspace import Workspace
@@ -275,15 +275,15 @@ class Episode:
         text = run_text(result, words, self.config.observation_chars)
         return Trial(result, view.data, problem, text)
 
-    async def show_score(self, submission: bytes | None) -> str:
+    async def show_score(self, submission: bytes | None) -> ScoreAnswer:
         """Answers a request for the score of a submission, as far as the feedback of this episode allows."""
         view = SubmissionView(submission, is_there=submission is not None)
         answer = await self._feedback.show_score(view, self.config.max_feedback - self._now.n_feedback)
         self._now.n_feedback += answer.was_shown
-        return answer.text
+        return answer
 
     def choose(self, submission: bytes) -> None:
-        """Makes a submission the one that is graded, until another one is chosen or a script of the agent leaves one."""
+        """Makes a submission the one that is graded, until another one is chosen."""
         self._now.submission = SubmissionView(submission, is_there=True)
 
     def log(self, record: StepRecord, completion: Completion | None = None) -> StepRecord:
@@ -304,6 +304,7 @@ class Episode:
         """Puts an episode that has just been reset where an earlier process left it."""
         now = self._now
         now.steps.extend(steps)
+        now.n_feedback = sum(step.feedback_score is not None for step in now.steps)
         now.tokens, now.cost_usd = tokens, cost_usd
         now.started_s -= used_s
 

@@ -111,6 +111,8 @@ class StepRecord(Record):
     """A regular submission.csv lay in the workspace after the step."""
     feedback_score: float | None = None
     """Score shown to the agent in this step, if any."""
+    validation_score: float | None = None
+    """What the script measured on its own held-out rows, where the scaffold reads it."""
     model_s: float = 0.0
     notes: tuple[str, ...] = ()
     """What was ignored in the reply, and why."""

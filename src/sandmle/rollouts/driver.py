@@ -5,9 +5,11 @@ is in them, times apart, does not.
 """
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import sandmle
 from sandmle.env import Episode
@@ -15,7 +17,7 @@ from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.grading import Grader
 from sandmle.grammars.scan import clean_text
 from sandmle.policies import Policy
-from sandmle.records import Failure, Trajectory, TrajectoryStatus
+from sandmle.records import Failure, Trajectory, TrajectoryStatus, canonical_json
 from sandmle.rollouts.config import Job, RolloutConfig, episode_seed
 from sandmle.sandbox.base import Sandbox
 from sandmle.scaffolds import Scaffold
@@ -35,6 +37,8 @@ class Crew:
     scaffold: Scaffold
     bundles: Mapping[str, Bundle]
     """By task id."""
+    journals: Path | None = None
+    """Folder for the journals of episodes under way; None for none."""
 
 
 async def drive(
@@ -91,7 +95,16 @@ async def _run_job(
     except SandmleError as error:
         return _failed(config, job, bundle, TrajectoryStatus.TASK_ERROR, Failure(boundary="task", message=str(error)))
     seed = episode_seed(config.rng_seed, job)
-    episode = Episode(bundle, sandbox=crew.sandbox, grader=grader, config=config.episode, rng_seed=seed, slots=slots)
+    journal = None if crew.journals is None else crew.journals / journal_name(job.key)
+    episode = Episode(
+        bundle,
+        sandbox=crew.sandbox,
+        grader=grader,
+        config=config.episode,
+        rng_seed=seed,
+        slots=slots,
+        journal=journal,
+    )
     try:
         sampling = config.sampling.replace(rng_seed=seed)
         run = crew.scaffold.run(episode, crew.policies[job.policy], sampling, attempt=job.attempt)
@@ -104,6 +117,11 @@ async def _run_job(
     finally:
         await episode.aclose()
     return _failed(config, job, bundle, TrajectoryStatus.ROLLOUT_ERROR, Failure(boundary="rollout", message=message))
+
+
+def journal_name(key: tuple[str, str, int]) -> str:
+    """Returns the name of an episode's journal, by its task, policy and attempt."""
+    return f"{hashlib.sha256(canonical_json(list(key)).encode()).hexdigest()[:24]}.jsonl"
 
 
 def _failed(config: RolloutConfig, job: Job, bundle: Bundle, status: TrajectoryStatus, failure: Failure) -> Trajectory:

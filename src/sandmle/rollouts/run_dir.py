@@ -6,6 +6,7 @@
       run.json            the full configuration
       trajectories.jsonl  one episode a line, appended whole and synced; of two lines for one episode the last counts
       summary.json        counts and means, written when the run ends
+      journals/           what is done of episodes under way, to go on from it; each goes with its episode
 """
 
 import json
@@ -26,6 +27,7 @@ from sandmle.records import Trajectory
 from sandmle.rollouts.config import RolloutConfig
 
 TRAJECTORIES_FILE = "trajectories.jsonl"
+JOURNALS_FOLDER = "journals"
 SUMMARY_FILE = "summary.json"
 # How a run is carried out, not what it does: a server may have another address after a restart.
 _NOT_COMPARED = frozenset(

@@ -14,10 +14,14 @@ from sandmle.records import Completion, Failure, Message, TrajectoryStatus, Usag
 
 @dataclass
 class Tally:
-    """What model calls took."""
+    """What model calls took, one by one."""
 
-    usage: Usage = field(default_factory=Usage)
+    calls: list[Usage] = field(default_factory=list)
     model_s: float = 0.0
+
+    def usage(self, first: int = 0) -> Usage:
+        """Returns the sum over the calls from a given one on."""
+        return sum(self.calls[first:], Usage())
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,10 @@ class Asker:
         completion, usage = await self._generate(transcript, rng_seed)
         model_s = max(0.0, self.clock() - asked_s - usage.lost_s)
         self.tally.model_s += model_s
-        self.tally.usage = self.tally.usage + usage
+        self.tally.calls.append(usage)
         return None if completion is None else Reply(completion, model_s)
 
-    async def _generate(
-        self, transcript: tuple[Message, ...], rng_seed: int | None
-    ) -> tuple[Completion | None, Usage]:
+    async def _generate(self, transcript: tuple[Message, ...], rng_seed: int | None) -> tuple[Completion | None, Usage]:
         episode, sampling = self.episode, self.sampling
         limits = [limit for limit in (sampling.max_tokens, episode.turn_tokens()) if limit is not None]
         seed = sampling.rng_seed if rng_seed is None else rng_seed
@@ -79,13 +81,9 @@ class Asker:
             if isinstance(error, ContextOverflowError):
                 episode.end(TrajectoryStatus.CONTEXT_OVERFLOW)
             else:
-                episode.end(
-                    TrajectoryStatus.POLICY_ERROR, Failure(boundary="policy", message=clean_text(str(error)))
-                )
+                episode.end(TrajectoryStatus.POLICY_ERROR, Failure(boundary="policy", message=clean_text(str(error))))
             retries = max(0, error.n_tries - 1)
-            usage = Usage(
-                requests=error.n_tries, retries=retries, retry_wait_s=error.retry_wait_s, lost_s=error.lost_s
-            )
+            usage = Usage(requests=error.n_tries, retries=retries, retry_wait_s=error.retry_wait_s, lost_s=error.lost_s)
             return None, usage
         except Exception as error:  # a bug in a policy must not cost the other episodes
             episode.end(TrajectoryStatus.POLICY_ERROR, failure_of("policy", error))

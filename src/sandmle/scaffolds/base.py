@@ -105,7 +105,7 @@ def make_trajectory(
         terms=result.terms,
         nodes=nodes,
         chosen_node=chosen_node,
-        usage=tally.usage,
+        usage=tally.usage(),
         wall_s=wall_s,
         model_s=tally.model_s,
         exec_s=sum(step.exec_wall_s or 0.0 for step in episode.steps),

@@ -1,0 +1,25 @@
+"""Fills in the prompts of the scaffolds. Text in, text out."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+def render(template: str, **values: Any) -> str:
+    """Returns a template of ``prompts`` filled in, without runs of empty lines."""
+    text = _environment().get_template(template).render(**values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("sandmle.scaffolds", "prompts"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        auto_reload=False,
+        keep_trailing_newline=False,
+        trim_blocks=True,
+    )
