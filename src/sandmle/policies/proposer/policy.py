@@ -13,7 +13,14 @@ from sandmle.grammars import Action, FencedGrammar, get_grammar
 from sandmle.grammars.json_reply import ACTIONS, JsonAction, parse_json_action, render_json_action
 from sandmle.grammars.operators import Analysis, read_job, read_score_line, render_analysis, render_script
 from sandmle.policies.base import SamplingParams
-from sandmle.policies.proposer.proposals import Proposal, blocks_for, is_open, read_proposals, write_proposal
+from sandmle.policies.proposer.proposals import (
+    NATIVE_BLOCKS,
+    Proposal,
+    blocks_for,
+    is_open,
+    read_proposals,
+    write_proposal,
+)
 from sandmle.policies.scripted import ScriptedPolicy, open_scripted
 from sandmle.policies.scripted.brief import read_bounds, read_brief
 from sandmle.policies.scripted.engineers import ENGINEERS
@@ -108,7 +115,7 @@ def draft(parents: list[Proposal], profile: Profile, desk: Desk, prompt: str) ->
     blocks = blocks_for(profile)
     kind = desk.choose("draft", ("features", "features", "boosted"))
     if kind == "features" and desk.chance("some blocks", 0.5):
-        blocks = tuple(name for name in blocks if desk.chance(f"block {name}", 0.6))
+        blocks = tuple(name for name in blocks if name in NATIVE_BLOCKS or desk.chance(f"block {name}", 0.6))
     return Proposal(kind, blocks if kind == "features" else (), desk.rng_seed % 1000)
 
 
@@ -120,9 +127,10 @@ def improve(parents: list[Proposal], profile: Profile, desk: Desk, prompt: str) 
         return Proposal("features", known, seed, low=parent.low, high=parent.high)
     if parent.kind == "features":
         return Proposal("blend", helpful_blocks(prompt, parent.blocks), seed, low=parent.low, high=parent.high)
-    if parent.kind != "blend" or not known:
+    choices = tuple(name for name in known if name not in NATIVE_BLOCKS)
+    if parent.kind != "blend" or not choices:
         return replace(parent, rng_seed=seed, slips=False)
-    turned = desk.choose("turned block", known)
+    turned = desk.choose("turned block", choices)
     blocks = tuple(name for name in known if (name in parent.blocks) != (name == turned))
     return replace(parent, blocks=blocks, rng_seed=seed, slips=False)
 

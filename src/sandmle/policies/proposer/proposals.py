@@ -14,7 +14,8 @@ from sandmle.policies.scripted.slips import draw_slip
 _HEAD = re.compile(r"^# Proposal: (\{.*\})$", re.MULTILINE)
 _VALIDATED = frozenset({"boosted", "features", "blend"})
 """Kinds whose scripts cross-validate."""
-_NATIVE = ("dates", "codes", "texts", "images", "traces", "places", "repeats")
+NATIVE_BLOCKS = ("dates", "codes", "texts", "images", "traces", "places", "repeats")
+"""Blocks that turn a column no model can read into numbers; no proposal leaves them out."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _script(proposal: Proposal, profile: Profile) -> str:
         proposal.kind,
         p=profile,
         blocks=proposal.blocks,
-        native=[name for name in proposal.blocks if name in _NATIVE],
+        native=[name for name in proposal.blocks if name in NATIVE_BLOCKS],
         thrift=0.8,
         k=5,
         n_folds=3 if many else 5,
