@@ -248,7 +248,7 @@ class _Agent:
 
     def _budget(self) -> dict[str, int]:
         left = self._episode.config.max_turns - self._n_actions
-        return {"actions_left": left, "seconds_left": int(self._episode.time_left_s())}
+        return {"actions_left": left, "seconds_left": round(self._episode.time_left_s())}
 
     def _shown(self) -> tuple[Message, ...]:
         messages, pairs = self._transcript.snapshot(), self._options.history_pairs
