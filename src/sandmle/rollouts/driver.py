@@ -5,7 +5,6 @@ is in them, times apart, does not.
 """
 
 import asyncio
-import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,9 @@ from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.grading import Grader
 from sandmle.grammars.scan import clean_text
 from sandmle.policies import Policy
-from sandmle.records import Failure, Trajectory, TrajectoryStatus, canonical_json
+from sandmle.records import Failure, Trajectory, TrajectoryStatus
 from sandmle.rollouts.config import Job, RolloutConfig, episode_seed
+from sandmle.rollouts.run_dir import journal_path
 from sandmle.sandbox.base import Sandbox
 from sandmle.scaffolds import Scaffold
 from sandmle.tasks import Bundle
@@ -37,8 +37,8 @@ class Crew:
     scaffold: Scaffold
     bundles: Mapping[str, Bundle]
     """By task id."""
-    journals: Path | None = None
-    """Folder for the journals of episodes under way; None for none."""
+    run_folder: Path | None = None
+    """The run directory, for the journals of episodes under way; None for no journals."""
 
 
 async def drive(
@@ -95,7 +95,7 @@ async def _run_job(
     except SandmleError as error:
         return _failed(config, job, bundle, TrajectoryStatus.TASK_ERROR, Failure(boundary="task", message=str(error)))
     seed = episode_seed(config.rng_seed, job)
-    journal = None if crew.journals is None else crew.journals / journal_name(job.key)
+    journal = None if crew.run_folder is None else journal_path(crew.run_folder, job.key)
     episode = Episode(
         bundle,
         sandbox=crew.sandbox,
@@ -117,11 +117,6 @@ async def _run_job(
     finally:
         await episode.aclose()
     return _failed(config, job, bundle, TrajectoryStatus.ROLLOUT_ERROR, Failure(boundary="rollout", message=message))
-
-
-def journal_name(key: tuple[str, str, int]) -> str:
-    """Returns the name of an episode's journal, by its task, policy and attempt."""
-    return f"{hashlib.sha256(canonical_json(list(key)).encode()).hexdigest()[:24]}.jsonl"
 
 
 def _failed(config: RolloutConfig, job: Job, bundle: Bundle, status: TrajectoryStatus, failure: Failure) -> Trajectory:

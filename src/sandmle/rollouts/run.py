@@ -15,8 +15,8 @@ from sandmle.grammars import get_grammar
 from sandmle.policies import Policy, open_policy
 from sandmle.records import Trajectory
 from sandmle.rollouts.config import Job, RolloutConfig, jobs_of
-from sandmle.rollouts.driver import Crew, OnProgress, RolloutProgress, drive, journal_name
-from sandmle.rollouts.run_dir import JOURNALS_FOLDER, RunDir, open_run, read_trajectories
+from sandmle.rollouts.driver import Crew, OnProgress, RolloutProgress, drive
+from sandmle.rollouts.run_dir import RunDir, open_run, read_trajectories
 from sandmle.rollouts.summary import summarize
 from sandmle.sandbox.base import Sandbox
 from sandmle.scaffolds import open_scaffold
@@ -92,7 +92,7 @@ def run_rollouts(
     scaffold = open_scaffold(config.scaffold, config.scaffold_options)
     options = {"grammar": config.episode.grammar, **_set_options(config)}
     opened = policies or {name: open_policy(name, **options) for name in config.policies}
-    crew = Crew(sandbox, opened, scaffold, bundles, journals=out / JOURNALS_FOLDER)
+    crew = Crew(sandbox, opened, scaffold, bundles, run_folder=out)
     with open_run(out, config, resume=resume) as run:
         asyncio.run(_run_all(config, crew, run, in_flight, on_progress))
         summary = summarize(read_trajectories(out))
@@ -119,8 +119,6 @@ async def _run_all(
     try:
         async for trajectory in trajectories:
             run.append(trajectory)
-            if crew.journals is not None and not trajectory.status.is_infrastructure:
-                crew.journals.joinpath(journal_name(trajectory.key)).unlink(missing_ok=True)
             meter.add(trajectory)
             if on_progress is not None:
                 on_progress(meter.read())
