@@ -17,8 +17,8 @@ N_TASKS = 20
 SETTINGS: dict[str, tuple[dict[str, Any], int]] = {
     "react": ({}, 20),
     "mle_agent": ({}, 20),
-    "aide": ({"num_drafts": 3}, 7),
-    "aira": ({"num_drafts": 3}, 7),
+    "aide": ({"num_drafts": 3}, 6),
+    "aira": ({"num_drafts": 3}, 6),
 }
 
 
@@ -31,7 +31,7 @@ def run_of(tasks: Path, out: Path, scaffold: str) -> dict[str, Trajectory]:
         scaffold=scaffold,
         scaffold_options=options,
         rng_seed=1,
-        episode={"max_turns": max_turns},
+        episode={"max_turns": max_turns, "feedback": "none"},
     )
     with open_backend("forkserver") as sandbox:
         run_rollouts(config, bundles, out, sandbox=sandbox)

@@ -100,5 +100,5 @@ def _script(proposal: Proposal, profile: Profile) -> str:
         quick=many,
         careful=proposal.kind in _VALIDATED,
         tuned=proposal.kind in _VALIDATED,
-        bags=3,
+        bags=3 if profile.n_classes > 2 or len(profile.predicted) > 2 else 6,
     )
