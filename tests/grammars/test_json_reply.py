@@ -82,9 +82,9 @@ def test_the_last_score_line_counts() -> None:
 
 def test_jobs_are_named_in_a_line() -> None:
     for operator in OPERATORS:
-        assert read_job(f"x\n{job_heading(operator)}\n\ny") == operator
+        assert read_job(f"{job_heading(operator)}\n\ny\n## Job: draft") == operator
     assert read_job("## Job: destroy") is None
-    assert read_job("the line ## Job: draft") is None
+    assert read_job("x\n## Job: draft") is None
 
 
 def test_a_script_is_read_back_with_its_plan() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from sandmle.env.config import EpisodeConfig
 from sandmle.env.feedback import Feedback, ScoreAnswer, SubmissionGrader, SubmissionView
 from sandmle.env.prompting import observation_text, opening_messages, run_text
+from sandmle.env.results import EpisodeResult, StepResult, Trial, exec_fields
 from sandmle.env.rewards import episode_reward, reward_terms
 from sandmle.env.workspace import Workspace
 from sandmle.errors import ConfigError, SandmleError
@@ -36,70 +37,6 @@ from sandmle.tasks import Bundle
 
 SUBMISSION_FILE = "submission.csv"
 _MIN_RUN_S = 0.5
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """What became of one reply.
-
-    Attributes:
-        observation: The next user message, as the grammar wraps it.
-        terminated: The agent ended the episode.
-        truncated: A limit or a fault ended it.
-        status: How it ended; None while it goes on.
-        record: The step, for the trajectory.
-    """
-
-    observation: str
-    terminated: bool
-    truncated: bool
-    status: TrajectoryStatus | None
-    record: StepRecord
-
-
-@dataclass(frozen=True)
-class EpisodeResult:
-    """What the episode earned.
-
-    Attributes:
-        grade: The grade on the private rows; None if the grader failed.
-        reward: None after a fault that is not the agent's.
-        terms: Every reward term.
-        status: How the episode ended, with faults of the grader.
-        failure: The fault that ended the episode, if one did.
-    """
-
-    grade: GradeReport | None
-    reward: float | None
-    terms: dict[str, float]
-    status: TrajectoryStatus
-    failure: Failure | None
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What a script did that ran in a folder of its own; see :meth:`Episode.try_script`.
-
-    Attributes:
-        result: What the sandbox said; None when the episode ended before the script could run.
-        submission: Contents of the submission.csv that the script left, whatever its form.
-        problem: What is wrong with the submission, one sentence; empty when it has the right form.
-        text: What the agent reads about it.
-    """
-
-    result: ExecResult | None
-    submission: bytes | None
-    problem: str
-    text: str
-
-    @property
-    def is_valid(self) -> bool:
-        """True when there is a submission of the right form."""
-        return self.submission is not None and not self.problem
-
-    def fields(self) -> dict[str, Any]:
-        """Returns the fields of a step that the execution fills."""
-        return {"observation": self.text, **_exec_fields(self.result, has_submission=self.submission is not None)}
 
 
 @dataclass(frozen=True)
@@ -384,7 +321,7 @@ class Episode:
         now.submission = now.submission.after(result, SUBMISSION_FILE)
         submission = await self._feedback.describe(now.submission)
         text = run_text(result, submission, self.config.observation_chars)
-        return _Outcome(text, _exec_fields(result, has_submission=now.submission.is_there))
+        return _Outcome(text, exec_fields(result, has_submission=now.submission.is_there))
 
     async def _run_in(self, workspace: Workspace | None, code: str) -> tuple[_Outcome, ExecResult | None]:
         """Runs code in a folder; without a result, the outcome says why, and the episode may have ended."""
@@ -472,18 +409,6 @@ class Episode:
             now.status = TrajectoryStatus.STUCK
         elif len(now.steps) >= config.max_turns:
             now.status = TrajectoryStatus.MAX_TURNS
-
-
-def _exec_fields(result: ExecResult | None, *, has_submission: bool) -> dict[str, Any]:
-    if result is None:
-        return {"has_submission": has_submission}
-    return {
-        "exec_status": result.status,
-        "exec_wall_s": result.wall_s,
-        "exec_cpu_s": result.cpu_s,
-        "exec_peak_memory_mb": result.peak_memory_mb,
-        "has_submission": has_submission,
-    }
 
 
 def _explain(parsed: ParsedReply) -> str:

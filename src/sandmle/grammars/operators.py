@@ -1,6 +1,6 @@
 """The replies of a tree search: a plan with one script, and the reading of what a script printed.
 
-A prompt of a search names its operator in a line of its own, ``## Job: draft``, so that people, and policies that are
+A prompt of a search names its operator in its first line, ``## Job: draft``, so that people, and policies that are
 not models, see at once what is asked for.
 """
 
@@ -18,7 +18,7 @@ OPERATORS: tuple[str, ...] = ("draft", "debug", "improve", "crossover", "analyze
 SCORE_LINE = "Validation score:"
 """How a script is asked to print the score that it measured on its own held-out rows."""
 
-_HEADING = re.compile(rf"^## Job: ({'|'.join(OPERATORS)})[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(rf"\A## Job: ({'|'.join(OPERATORS)})[ \t]*$", re.MULTILINE)
 _SCORE = re.compile(rf"^{re.escape(SCORE_LINE)}[ \t]*(\S+)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _NO_SCRIPT = "Write your plan in a few sentences, then one ```python block with the whole script."
 
@@ -54,14 +54,14 @@ class Analysis:
 
 
 def job_heading(operator: str) -> str:
-    """Returns the line of a prompt that names its operator."""
+    """Returns the first line of a prompt, which names its operator."""
     return f"## Job: {operator}"
 
 
 def read_job(prompt: str) -> str | None:
     """Returns the operator that a prompt asks for; None when it is no prompt of a search."""
-    found = _HEADING.findall(prompt)
-    return found[-1] if found else None
+    found = _HEADING.match(prompt)
+    return found[1] if found else None
 
 
 def parse_script(text: str, finish_reason: FinishReason = FinishReason.STOP) -> ScriptReply:

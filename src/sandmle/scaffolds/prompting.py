@@ -1,6 +1,5 @@
 """Fills in the prompts of the scaffolds. Text in, text out."""
 
-import re
 from functools import lru_cache
 from typing import Any
 
@@ -8,9 +7,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 def render(template: str, **values: Any) -> str:
-    """Returns a template of ``prompts`` filled in, without runs of empty lines."""
-    text = _environment().get_template(template).render(**values)
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+    """Returns a template of ``prompts`` filled in."""
+    return _environment().get_template(template).render(**values).strip("\n")
 
 
 @lru_cache(maxsize=1)
@@ -22,4 +20,5 @@ def _environment() -> Environment:
         auto_reload=False,
         keep_trailing_newline=False,
         trim_blocks=True,
+        lstrip_blocks=True,
     )
