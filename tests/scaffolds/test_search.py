@@ -11,11 +11,14 @@ import pytest
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
 from sandmle.grading import Grader
 from sandmle.grammars.operators import Analysis, render_analysis
+from sandmle.policies import PolicyOptions
+from sandmle.policies.chat import ChatPolicy
 from sandmle.records import GradeReport, Medal, TrajectoryStatus, Usage
 from sandmle.scaffolds import BUILTIN, open_scaffold, scaffold_names
 from sandmle.scaffolds.journal import JournalEntry, JournalHead, open_journal
 from sandmle.tasks import Bundle
 from tests.env.fakes import FakeSandbox
+from tests.policies.server import Server, fails, in_turn, says
 from tests.scaffolds.searching import Jobs, script, searched
 
 SEARCHES = [name for name in BUILTIN if name not in ("react", "mle_agent")]
@@ -262,6 +265,44 @@ async def test_the_scripts_stay_whole_in_prompts_with_fences(bundle: Bundle, gra
     made = await searched(bundle, grader, policy, max_turns=2, options={"num_drafts": 1})
     assert made.steps[0].code == odd
     assert f"````python\n{odd}\n````" in policy.prompts[2][1].content
+
+
+async def test_a_reading_that_is_not_what_was_printed_is_remarked(bundle: Bundle, grader: Grader) -> None:
+    readings = iter([0.9, 0.5001])
+    policy = Jobs(
+        [script(0.5), script(0.5)], lambda prompt: render_analysis(Analysis(False, next(readings), "It went well."))
+    )
+    made = await searched(bundle, grader, policy, max_turns=2)
+    assert "read as 0.9; the script printed 0.5" in made.nodes[0].analysis
+    assert made.nodes[1].analysis == "It went well."
+
+
+async def test_a_long_search_does_not_outgrow_the_model(bundle: Bundle, grader: Grader) -> None:
+    def scripts() -> Iterator[str]:
+        for number in range(60):
+            yield f"RAW {number} {'I plan and plan. ' * 200}\n```python\n{script(0.5, f'print {number}')}\n```"
+
+    policy = Jobs(scripts())
+    await searched(bundle, grader, policy, max_turns=60, options={"num_drafts": 60})
+    last = policy.prompts[-2][1].content
+    assert len(last) < 22_000
+    assert "RAW 58 " in last
+    assert "RAW 1 " not in last
+
+
+async def test_a_server_sees_plain_messages_and_its_cost_is_kept(bundle: Bundle, grader: Grader) -> None:
+    tokens = {"prompt_tokens": 1000, "completion_tokens": 100}
+    reading = says('{"is_bug": false, "validation_score": 1, "summary": "fine"}', usage=tokens)
+    writing = says(f"I try.\n```python\n{script(1)}\n```", usage=tokens)
+    with Server(in_turn(writing, fails(503), reading, writing, reading)).running() as server:
+        prices = {"usd_per_million_prompt": 100.0, "usd_per_million_completion": 1000.0}
+        policy = ChatPolicy("m", PolicyOptions(base_url=server.url, max_wait_s=0.01, **prices))
+        made = await searched(bundle, grader, policy, max_turns=2)
+        await policy.aclose()
+    assert (len(made.nodes), made.terms["gold"], made.usage.requests) == (2, 1.0, 5)
+    assert made.usage.cost_usd == pytest.approx(0.8)
+    for seen in server.seen:
+        assert [message["role"] for message in seen.body["messages"]] == ["system", "user"]
 
 
 def test_scaffolds_and_their_options_by_name() -> None:

@@ -236,7 +236,7 @@ class _Search:
         judged = node.replace(
             validation_score=analysis.validation_score,
             is_buggy=not works or analysis.validation_score is None,
-            analysis=analysis.summary,
+            analysis=_with_doubt(analysis, read_score_line(trial.result.stdout)),
         )
         return Tried(judged, tried.code, tried.output, tried.submission)
 
@@ -260,6 +260,14 @@ class _Search:
         # Each call has a seed of its own: two drafts with the same prompt are to differ.
         seed = int(self._dice(_FIRST_CALL + len(self._episode.steps)).integers(2**31))
         return await self._asker.ask((*system, request), rng_seed=seed)
+
+
+def _with_doubt(analysis: Analysis, printed: float | None) -> str:
+    """Returns the summary of an output, with a remark where the reading is not what the script printed."""
+    read = analysis.validation_score
+    if read is None or printed is None or abs(read - printed) <= 1e-3 * max(1.0, abs(printed)):
+        return analysis.summary
+    return f"{analysis.summary} (The score was read as {read:.6g}; the script printed {printed:.6g}.)".strip()
 
 
 def _record(

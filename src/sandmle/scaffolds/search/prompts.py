@@ -15,6 +15,10 @@ from sandmle.scaffolds.search.tree import Tried
 
 MAX_OUTPUT_CHARS = 5000
 """Longest output of a script that a prompt repeats; head and tail are kept."""
+MAX_SUMMARY_CHARS = 600
+"""Longest plan or analysis of an earlier script that a prompt tells."""
+MAX_MEMORY_CHARS = 20_000
+"""Longest list of earlier scripts; the oldest are left out."""
 
 
 @dataclass(frozen=True)
@@ -75,18 +79,26 @@ def operator_message(
         f"search_{operator}.j2",
         heading=job_heading(operator),
         parents=[_shown(each) for each in parents],
-        memory=[_shown(each) for each in memory],
+        memory=_latest([_shown(each) for each in memory]),
         hint=hint,
     )
     return Message(role="user", content=text)
+
+
+def _latest(memory: list[Shown]) -> list[Shown]:
+    """Returns the last entries that a prompt has room for, so that a long search does not outgrow the model."""
+    room, start = MAX_MEMORY_CHARS, len(memory)
+    while start and (room := room - len(memory[start - 1].plan) - len(memory[start - 1].analysis) - 50) >= 0:
+        start -= 1
+    return memory[start:]
 
 
 def _shown(tried: Tried) -> Shown:
     node = tried.node
     longest = max((len(run) for run in re.findall(r"^ {0,3}(`{3,})", tried.code, re.MULTILINE)), default=2)
     return Shown(
-        plan=" ".join(node.plan.split()),
-        analysis=" ".join(node.analysis.split()),
+        plan=cut_middle(" ".join(node.plan.split()), MAX_SUMMARY_CHARS),
+        analysis=cut_middle(" ".join(node.analysis.split()), MAX_SUMMARY_CHARS),
         score=None if node.validation_score is None else f"{node.validation_score:.6g}",
         code=tried.code,
         output=cut_middle(tried.output, MAX_OUTPUT_CHARS),
