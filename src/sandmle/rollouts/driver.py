@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import sandmle
-from sandmle.env import Episode
+from sandmle.env import Episode, SubmissionGrader
 from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.grading import Grader
 from sandmle.grammars.scan import clean_text
@@ -35,6 +35,8 @@ class Crew:
     scaffold: Scaffold
     bundles: Mapping[str, Bundle]
     """By task id."""
+    wrap_grader: Callable[[SubmissionGrader], SubmissionGrader] | None = None
+    """Put round every grader, for measurements."""
 
 
 async def drive(
@@ -91,7 +93,8 @@ async def _run_job(
     except SandmleError as error:
         return _failed(config, job, bundle, TrajectoryStatus.TASK_ERROR, Failure(boundary="task", message=str(error)))
     seed = episode_seed(config.rng_seed, job)
-    episode = Episode(bundle, sandbox=crew.sandbox, grader=grader, config=config.episode, rng_seed=seed, slots=slots)
+    judge = grader if crew.wrap_grader is None else crew.wrap_grader(grader)
+    episode = Episode(bundle, sandbox=crew.sandbox, grader=judge, config=config.episode, rng_seed=seed, slots=slots)
     try:
         sampling = config.sampling.replace(rng_seed=seed)
         run = crew.scaffold.run(episode, crew.policies[job.policy], sampling, attempt=job.attempt)

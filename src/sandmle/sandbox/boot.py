@@ -13,6 +13,8 @@ LIBRARY_ENVIRONMENT = {
     "TMPDIR": "/tmp",
     "MPLBACKEND": "agg",
     "MPLCONFIGDIR": "/tmp",
+    # pandas loads pyarrow where it is installed, whose allocator would start a thread: no server could be forked.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "JOBLIB_MULTIPROCESSING": "1",
     "LOKY_MAX_CPU_COUNT": "1",
     "PYTHONDONTWRITEBYTECODE": "1",

@@ -57,9 +57,12 @@ class ReactScaffold:
         tally.usage = tally.usage + usage
         if completion is None:
             return
+        tally.trail.add(completion)
         step = await episode.step(completion, model_s=model_s)
-        if step.record.reply_status is not ReplyStatus.EMPTY:
-            transcript.add("assistant", step.record.reply)
+        # A policy that works on ids goes on from what it sampled, also when there is no text in it.
+        sampled = completion.token_ids if completion.prompt_ids is not None else None
+        if step.record.reply_status is not ReplyStatus.EMPTY or sampled:
+            transcript.add("assistant", step.record.reply, sampled)
         transcript.add("user", step.observation)
 
 
