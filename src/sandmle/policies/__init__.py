@@ -13,6 +13,7 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
     {
         "canned": "sandmle.policies.canned:open_canned",
         "chat": "sandmle.policies.chat:open_chat",
+        "hf": "sandmle.policies.hf:open_hf",
         "scripted": "sandmle.policies:open_scripted",
     }
 )

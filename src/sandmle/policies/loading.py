@@ -15,8 +15,8 @@ def load_model(source: Path | str, *, dtype: str = "auto", device: str | None = 
     """Returns a causal language model and its tokenizer.
 
     Args:
-        source: A folder that ``save_pretrained`` or a trainer of this package wrote, adapters included, or the name of a
-            model in the local cache.
+        source: A folder that ``save_pretrained`` or a trainer of this package wrote, adapters included, or the name of
+            a model in the local cache.
         dtype: ``float32``, ``bfloat16`` or ``auto``: float32 on a CPU, else what the model was saved in.
         device: Where to put it; None for the first GPU, or the CPU where there is none.
 
@@ -26,7 +26,7 @@ def load_model(source: Path | str, *, dtype: str = "auto", device: str | None = 
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     wanted = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
     is_adapter = isinstance(source, Path) and (source / ADAPTER_FILE).exists()
-    if isinstance(source, Path) and not (source / ADAPTER_FILE).exists() and not (source / "config.json").exists():
+    if isinstance(source, Path) and not is_adapter and not (source / "config.json").exists():
         raise ConfigError(f"{source} holds no model; give a folder with a config.json or an {ADAPTER_FILE}")
     try:
         if is_adapter:

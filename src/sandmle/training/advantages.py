@@ -41,8 +41,8 @@ def group_advantages(rewards: Sequence[float | None], groups: Sequence[str]) -> 
     """Compares each reward with those of its own group.
 
     Args:
-        rewards: Reward of each trajectory; None after a fault that is not the agent's. Such a trajectory counts neither in
-            the mean nor in the deviation.  # [n_trajectories]
+        rewards: Reward of each trajectory; None after a fault that is not the agent's. Such a trajectory counts neither
+            in the mean nor in the deviation.  # [n_trajectories]
         groups: The group of each trajectory; groups may be interleaved.  # [n_trajectories]
 
     Raises:

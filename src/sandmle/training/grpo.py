@@ -177,8 +177,8 @@ class _Run:
         if all(each.reward is None for each in trajectories):
             reason = next((each.failure.message for each in trajectories if each.failure), "no reason was recorded")
             raise TrainingError(
-                f"every episode of train_step {train_step} failed by a fault that is not the model's ({reason}); mend it "
-                "and go on with --resume"
+                f"every episode of train_step {train_step} failed by a fault that is not the model's ({reason}); mend "
+                "it and go on with --resume"
             )
         rewards = [each.reward for each in trajectories]
         self._pending = {

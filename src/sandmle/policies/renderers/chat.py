@@ -12,8 +12,8 @@ from sandmle.records import Message
 class ChatRenderer:
     """Renders message by message, so that the ids of a transcript begin with the ids of every earlier state of it.
 
-    Replies that carry their sampled ids are taken as they are; all other text is encoded, with the special tokens of the
-    model only where the template puts them: an observation cannot end a turn.
+    Replies that carry their sampled ids are taken as they are; all other text is encoded, with the special tokens of
+    the model only where the template puts them: an observation cannot end a turn.
     """
 
     def __init__(self, tokenizer: Any, name: str, options: dict[str, Any] | None = None) -> None:
