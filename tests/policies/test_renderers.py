@@ -41,7 +41,9 @@ class _Templated:
 
 def chat(*contents: str) -> list[Message]:
     roles = ["system", *["user", "assistant"] * len(contents)]
-    return [Message.model_validate({"role": role, "content": each}) for role, each in zip(roles, contents, strict=False)]
+    return [
+        Message.model_validate({"role": role, "content": each}) for role, each in zip(roles, contents, strict=False)
+    ]
 
 
 def test_the_ids_are_those_of_the_template() -> None:
@@ -122,7 +124,7 @@ def test_a_prefix_that_the_template_writes_belongs_to_the_reply() -> None:
 def test_t13_the_end_of_a_turn_is_told_from_eos() -> None:
     from sandmle.policies.hf import stop_ids_of
 
-    model, tokenizer = tiny()
+    tokenizer = tiny()[1]
     renderer = ChatRenderer(tokenizer, "tiny")
     other = tokenizer.convert_tokens_to_ids("<|endoftext|>")
 

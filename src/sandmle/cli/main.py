@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import doctor, exec_, generate, grade, play, quickstart, report, rollout, seeds, validate, view
+from sandmle.cli import doctor, exec_, generate, grade, play, quickstart, report, rollout, seeds, train, validate, view
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -48,6 +48,7 @@ app.command("grade")(grade.command)
 app.command("exec")(exec_.command)
 app.command("play")(play.command)
 app.command("rollout")(rollout.command)
+app.add_typer(train.app, name="train")
 app.command("report")(report.command)
 app.command("view")(view.command)
 app.command("doctor")(doctor.command)

@@ -19,7 +19,7 @@ def command(
     tasks: Annotated[Path, typer.Option(metavar="DIR", help="A task, a folder of tasks, or what `generate` made.")],
     policy: Annotated[
         list[str],
-        typer.Option(metavar="P", help="scripted:NAME, chat:MODEL or package.module:opener; may be given repeatedly."),
+        typer.Option(metavar="P", help="scripted:NAME, chat:MODEL, hf:FOLDER or package.module:opener; repeatedly."),
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory; new, or entered with --resume.")],
     scaffold: Annotated[str, typer.Option(help="The loop round the policy.")] = "react",
@@ -39,6 +39,11 @@ def command(
     sandbox: Annotated[str, typer.Option(help="Sandbox backend: forkserver or bwrap.")] = "forkserver",
     workers: Annotated[int | None, typer.Option(min=1, help="Executions at once; one a core by default.")] = None,
     rng_seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    save_sft: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write good episodes as chats to learn from, one a line.")
+    ] = None,
+    sft_min_reward: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least reward of such an episode.")] = 0.0,
+    sft_per_task: Annotated[int | None, typer.Option(min=1, help="At most so many of each task, the best.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Lets policies work on tasks and records every episode.
@@ -77,12 +82,26 @@ def command(
         except KeyboardInterrupt:
             error_console().print(f"stopped; go on with --resume --out {out}", markup=False, soft_wrap=True)
             raise typer.Exit(130) from None
+    if save_sft is not None:
+        _save_sft(out, save_sft, sft_min_reward, sft_per_task)
     if as_json:
         print_json({"run": str(out), **summary})
     else:
         _print_summary(out, summary)
     if summary["failures"]:
         raise typer.Exit(1)
+
+
+def _save_sft(run: Path, path: Path, min_reward: float, per_task: int | None) -> None:
+    """Writes the good episodes of a run as demonstrations."""
+    from sandmle.rollouts import read_trajectories
+    from sandmle.training.demonstrations import DemonstrationFilter, save_demonstrations, select
+
+    latest = {trajectory.key: trajectory for trajectory in read_trajectories(run)}
+    wanted = DemonstrationFilter(min_reward=min_reward, per_task=per_task)
+    demonstrations = select(latest.values(), wanted)
+    save_demonstrations(path, demonstrations)
+    error_console().print(f"wrote {len(demonstrations)} of {len(latest)} episodes to {path}", markup=False)
 
 
 class _Shown(ExitStack):

@@ -140,5 +140,7 @@ def _read_line(line: str, where: str) -> tuple[Message, ...]:
         values: Any = json.loads(line)
         chat = tuple(Message.model_validate(each) for each in values["messages"])
     except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise ConfigError(f'{where} holds no chat; it must be {{"messages": [{{"role": .., "content": ..}}, ..]}}') from error
+        raise ConfigError(
+            f'{where} holds no chat; it must be {{"messages": [{{"role": .., "content": ..}}, ..]}}'
+        ) from error
     return chat
