@@ -45,7 +45,7 @@ class TokenReply:
 
 
 class TokenGenerator(Protocol):
-    """A model that continues ids."""
+    """A model that continues ids. May change its weights between two calls."""
 
     context: int
     """Most ids of prompt and reply together."""

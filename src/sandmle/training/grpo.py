@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import GRPOConfig
 
 import sandmle
 from sandmle.errors import ConfigError
 from sandmle.policies.batching import BatchedPolicy
-from sandmle.policies.hf import make_policy
+from sandmle.policies.hf import HFGenerator, make_policy
 from sandmle.rollouts import Job
 from sandmle.sandbox.base import Sandbox
 from sandmle.tasks import Bundle
-from sandmle.training.engine import POLICY, Engine, step_seed
+from sandmle.training.engine import POLICY, Engine, RolloutTimes, step_seed
 from sandmle.training.folder import METRICS_FILE, VALIDATION_FILE, TrainingFolder
 from sandmle.training.metrics import episode_metrics, time_metrics
 from sandmle.training.models import lora_config, open_model
@@ -83,6 +83,8 @@ class _Run:
         self._tasks, self._validation = dict(tasks), dict(validation)
         self._best: float | None = None
         self._pending: dict[str, Any] = {}
+        self._times = RolloutTimes(0.0, 0.0, 0.0, 0.0, 0)
+        self._aside_s = 0.0
 
     def prepare(self, model: Any, tokenizer: Any, sandbox: Sandbox) -> None:
         """Builds policy, engine and trainer."""
@@ -110,7 +112,9 @@ class _Run:
                 peft_config=lora_config(recipe.model.lora),
                 callbacks=[_Validate(self)],
             )
+        self._trainer.remove_callback(PrinterCallback)
         # With adapters the trainer wraps the model; what is trained is also what acts.
+        assert isinstance(policy.generator, HFGenerator)
         policy.generator.model = self._trainer.accelerator.unwrap_model(self._trainer.model)
         self._tokenizer = tokenizer
 
@@ -126,7 +130,12 @@ class _Run:
         for broken in self._folder.checkpoints.glob("checkpoint-*"):
             if not (broken / "trainer_state.json").exists():
                 shutil.rmtree(broken)
-        self._trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
+        with warnings.catch_warnings():
+            # TRL 1.16 asks transformers by an old name.
+            warnings.filterwarnings(
+                "ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning
+            )
+            self._trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
         self._folder.save_model("final", self._save)
         steps, validations = self._folder.lines(METRICS_FILE), self._folder.lines(VALIDATION_FILE)
         return {
@@ -150,6 +159,7 @@ class _Run:
             for task_id in sorted(self._validation)
             for attempt in range(recipe.grpo.eval_attempts)
         ]
+        started_s = time.monotonic()
         # The same seeds each time: a difference between two validations is one of the model.
         trajectories = self._engine.run(jobs, rng_seed=step_seed(recipe.rng_seed, "validation", 0))
         numbers = {"train_step": train_step, **episode_metrics(trajectories)}
@@ -160,6 +170,7 @@ class _Run:
         self._folder.write_rollouts(f"validation-{train_step:05d}", trajectories)
         self._folder.append(VALIDATION_FILE, numbers)
         self._on_step({"kind": "validation", **numbers})
+        self._aside_s += time.monotonic() - started_s
 
     def _collect(self, slots: Sequence[int], train_step: int) -> StepBatch:
         recipe = self._recipe
@@ -173,7 +184,9 @@ class _Run:
             groups.append(f"{slot}:{task_id}")
             attempt = earlier + groups[:-1].count(groups[-1])
             jobs.append(Job(task_id=task_id, policy=POLICY, attempt=attempt))
+        self._aside_s = 0.0
         trajectories = self._engine.run(jobs, rng_seed=step_seed(recipe.rng_seed, "train", train_step))
+        self._times = self._engine.times
         if all(each.reward is None for each in trajectories):
             reason = next((each.failure.message for each in trajectories if each.failure), "no reason was recorded")
             raise TrainingError(
@@ -191,8 +204,8 @@ class _Run:
         return StepBatch(trajectories, groups, rewards)
 
     def _report(self, numbers: dict[str, Any]) -> None:
-        wall_s = numbers.pop("wall_s")
-        times = time_metrics(self._engine.times, wall_s)
+        # A validation comes between the update and the report; it is no part of the train_step.
+        times = time_metrics(self._times, numbers.pop("wall_s") - self._aside_s)
         line = {**numbers, **self._pending, "times": times, "time": round(time.time(), 3)}
         self._schedule.learn(line["groups"])
         self._folder.append(METRICS_FILE, line)
@@ -245,7 +258,7 @@ def _arguments(recipe: Recipe, folder: TrainingFolder) -> GRPOConfig:
         seed=recipe.rng_seed,
         use_cpu=on_cpu,
         bf16=not on_cpu,
-        gradient_checkpointing=not on_cpu,
+        activation_checkpointing=not on_cpu,
         logging_steps=1,
         logging_nan_inf_filter=False,
         save_strategy="steps",

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 import sandmle
@@ -55,6 +55,7 @@ def train_sft(
         peft_config=lora_config(recipe.model.lora),
         callbacks=[_Log(folder, on_step or (lambda numbers: None))],
     )
+    trainer.remove_callback(PrinterCallback)
     checkpoint = folder.last_checkpoint()
     folder.forget_after(checkpoint[1] if checkpoint else 0)
     trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
@@ -115,7 +116,7 @@ def _arguments(recipe: Recipe, folder: TrainingFolder, data: TrainingRows) -> SF
         seed=recipe.rng_seed,
         use_cpu=on_cpu,
         bf16=not on_cpu,
-        gradient_checkpointing=not on_cpu,
+        activation_checkpointing=not on_cpu,
         logging_steps=1,
         save_strategy="steps",
         save_steps=max(1, sft.train_steps // 4),
