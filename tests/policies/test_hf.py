@@ -8,8 +8,8 @@ import torch
 
 from sandmle.errors import ContextOverflowError, PolicyError
 from sandmle.policies import SamplingParams
-from sandmle.policies.batching import TokenReply, TokenRequest
 from sandmle.policies.hf import HFGenerator, make_policy
+from sandmle.policies.tokens import TokenReply, TokenRequest
 from sandmle.records import Completion, FinishReason, Message
 from sandmle.scaffolds.tokens import TokenTrail
 from tests.policies.tiny import tiny

@@ -1,47 +1,17 @@
 """A policy over a model in this process: all episodes that wait for a reply are served by one batch."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from sandmle.errors import ContextOverflowError, PolicyError
-from sandmle.grammars.scan import clean_text
+from sandmle.errors import PolicyError
 from sandmle.policies.base import SamplingParams
 from sandmle.policies.renderers import ChatRenderer
-from sandmle.records import Completion, FinishReason, Message, Usage, canonical_json
-
-
-@dataclass(frozen=True)
-class TokenRequest:
-    """One reply to be sampled.
-
-    Attributes:
-        prompt_ids: What the model continues.
-        max_tokens: Most ids of the reply.
-        temperature: 0 takes the likeliest id each time.
-        top_p: Share of probability that is drawn from.
-        rng_seed: Seeds the draws of this reply alone, whatever else is in the batch.
-    """
-
-    prompt_ids: tuple[int, ...]  # [num_prompt_tokens]
-    max_tokens: int
-    temperature: float
-    top_p: float
-    rng_seed: int
-
-
-@dataclass(frozen=True)
-class TokenReply:
-    """What was sampled: ids with the one that ended the reply, and their log-probabilities."""
-
-    token_ids: tuple[int, ...]  # [num_completion_tokens]
-    logprobs: tuple[float, ...]  # [num_completion_tokens]
-    ended: bool
-    """The model ended the reply itself, by its last id."""
+from sandmle.policies.tokens import TokenPolicy, TokenReply, TokenRequest
+from sandmle.records import Completion, Message
 
 
 class TokenGenerator(Protocol):
@@ -73,7 +43,7 @@ class BatchTimes:
 class _Waiting:
     request: TokenRequest
     since_s: float
-    answer: "asyncio.Future[tuple[TokenReply, float]]"
+    answer: "asyncio.Future[TokenReply]"
 
 
 class BatchedPolicy:
@@ -113,36 +83,11 @@ class BatchedPolicy:
         self._thread: ThreadPoolExecutor | None = None
 
     async def generate(self, transcript: tuple[Message, ...], sampling: SamplingParams) -> Completion:
-        """Returns the next assistant message, with its ids and those it was sampled after.
-
-        Raises:
-            ContextOverflowError: The transcript leaves no room for a reply.
-            PolicyError: The model broke.
-        """
-        prompt = self.renderer.prompt(transcript)
-        room = self.generator.context - len(prompt)
-        if room < 1:
-            raise ContextOverflowError(f"{len(prompt)} tokens do not fit into a context of {self.generator.context}")
-        request = TokenRequest(
-            prompt_ids=prompt,
-            max_tokens=min(room, sampling.max_tokens or self._max_tokens),
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            rng_seed=_reply_seed(sampling.rng_seed, sum(message.role == "assistant" for message in transcript)),
+        """Returns the next assistant message; see :class:`sandmle.policies.tokens.TokenPolicy`."""
+        policy = TokenPolicy(
+            self.name, self.renderer, self._sample, context=self.generator.context, max_tokens=self._max_tokens
         )
-        waiting = _Waiting(request, time.monotonic(), asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        self._wake()
-        reply, waited_s = await waiting.answer
-        text = clean_text(self.renderer.reply_text(reply.token_ids, ended=reply.ended))
-        return Completion(
-            text=text,
-            finish_reason=FinishReason.STOP if reply.ended else FinishReason.LENGTH,
-            prompt_ids=prompt,
-            token_ids=reply.token_ids,
-            logprobs=reply.logprobs,
-            usage=Usage(requests=1, lost_s=waited_s, prompt_tokens=len(prompt), completion_tokens=len(reply.token_ids)),
-        )
+        return await policy.generate(transcript, sampling)
 
     def expect(self, n_more: int) -> None:
         """Counts episodes in (positive) or out (negative) whose calls a batch waits for."""
@@ -160,6 +105,12 @@ class BatchedPolicy:
             self._thread.shutdown()
             self._thread = None
         self.generator.close()
+
+    async def _sample(self, request: TokenRequest) -> TokenReply:
+        waiting = _Waiting(request, time.monotonic(), asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._wake()
+        return await waiting.answer
 
     def _wake(self) -> None:
         if self._worker is None or self._worker.done():
@@ -192,9 +143,4 @@ class BatchedPolicy:
         self.times.generate_s += time.monotonic() - started_s
         for each, reply in zip(batch, replies, strict=True):
             if not each.answer.done():
-                each.answer.set_result((reply, started_s - each.since_s))
-
-
-def _reply_seed(episode_seed: int, turn: int) -> int:
-    text = canonical_json([episode_seed, turn])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])
+                each.answer.set_result(replace(reply, waited_s=started_s - each.since_s))

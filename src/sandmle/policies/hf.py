@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from sandmle.policies.batching import BatchedPolicy, TokenReply, TokenRequest
+from sandmle.policies.batching import BatchedPolicy
 from sandmle.policies.options import PolicyOptions
 from sandmle.policies.renderers import ChatRenderer
+from sandmle.policies.tokens import TokenReply, TokenRequest
 
 
 class HFGenerator:
