@@ -27,7 +27,7 @@ NO_REWARD = -1.0
 
 
 @register("sandmle")
-class SandmleAgentLoop(AgentLoopBase):  # type: ignore[misc]
+class SandmleAgentLoop(AgentLoopBase):
     """One episode of the react scaffold for each row; the row names the task's folder as ``task_path``."""
 
     def __init__(

@@ -1,6 +1,7 @@
 """``sandmle rollout``: policies work on tasks; every episode becomes a line of the run directory."""
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +26,10 @@ def command(
     scaffold: Annotated[str, typer.Option(help="The loop round the policy.")] = "react",
     attempts: Annotated[int, typer.Option(min=1, help="Episodes of each policy at each task.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that is there.")] = False,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="RECIPE", help="Take rules of episodes and sampling from a training recipe instead."),
+    ] = None,
     grammar: Annotated[str, typer.Option(help="How replies name their action: react or fenced.")] = "react",
     feedback: Annotated[str, typer.Option(help="Scores shown to the agent: none, public or oracle.")] = "public",
     reward: Annotated[str, typer.Option(help="Reward preset: paper, release or sparse.")] = "paper",
@@ -57,6 +62,17 @@ def command(
     from sandmle.rollouts import load_tasks, plan, run_rollouts
     from sandmle.sandbox import open_backend
 
+    episode: Mapping[str, Any] = {
+        "grammar": grammar,
+        "feedback": feedback,
+        "reward": reward,
+        "max_turns": max_turns,
+        "step_wall_s": step_s,
+        "episode_s": episode_s,
+    }
+    sampling: Mapping[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
+    if recipe is not None:
+        episode, sampling = _rules_of(recipe)
     bundles = load_tasks(tasks)
     config = plan(
         bundles,
@@ -65,15 +81,8 @@ def command(
         scaffold=scaffold,
         attempts=attempts,
         rng_seed=rng_seed,
-        sampling={"temperature": temperature, "max_tokens": max_tokens},
-        episode={
-            "grammar": grammar,
-            "feedback": feedback,
-            "reward": reward,
-            "max_turns": max_turns,
-            "step_wall_s": step_s,
-            "episode_s": episode_s,
-        },
+        sampling=sampling,
+        episode=episode,
         sandbox=sandbox,
     )
     with open_backend(sandbox, workers=workers) as opened, _Shown(quiet=as_json) as shown:
@@ -90,6 +99,14 @@ def command(
         _print_summary(out, summary)
     if summary["failures"]:
         raise typer.Exit(1)
+
+
+def _rules_of(recipe: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Returns rules of episodes and sampling of a recipe."""
+    from sandmle.training.recipe import load_recipe
+
+    loaded = load_recipe(recipe)
+    return loaded.episode.to_dict(), loaded.sampling.to_dict()
 
 
 def _save_sft(run: Path, path: Path, min_reward: float, per_task: int | None) -> None:

@@ -135,7 +135,7 @@ class TrajectoryTrainer(GRPOTrainer):
             clip_low=self._settings.clip_low,
             clip_high=self._settings.clip_high,
         )
-        if not torch.isfinite(result.loss):
+        if not torch.isfinite(result.loss.detach()):
             raise TrainingError(
                 f"the loss is not finite at train_step {self.state.global_step}; go on from the last checkpoint with "
                 "--resume and a lower grpo.learning_rate"
@@ -176,7 +176,7 @@ class TrajectoryTrainer(GRPOTrainer):
     def _note(self, loss: Any, clipped: float, entropies: Any, logprobs: Any, mask: Any, sampled: Any) -> None:
         chosen = mask.bool()
         notes = self._loss_metrics
-        notes["loss"].append(float(loss))
+        notes["loss"].append(float(loss.detach()))
         notes["clipped_share"].append(clipped)
         if chosen.any():
             notes["entropy"].append(float(entropies[chosen].mean()))
