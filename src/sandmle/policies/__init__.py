@@ -15,6 +15,7 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
         "chat": "sandmle.policies.chat:open_chat",
         "hf": "sandmle.policies.hf:open_hf",
         "scripted": "sandmle.policies:open_scripted",
+        "vllm": "sandmle.policies.vllm:open_vllm",
     }
 )
 """Opener of each family: ``open(argument, options)``."""
