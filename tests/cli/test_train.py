@@ -1,6 +1,9 @@
 """``sandmle train`` as a user meets it: the whole path of ci-tiny, demonstrations, plans, mistakes."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +87,27 @@ def test_mistakes_are_one_sentence(args: tuple[str, ...], reason: str) -> None:
     assert isinstance(result.exception, UserError)
     assert reason in str(result.exception)
     assert "\n" not in str(result.exception)
+
+
+def metrics_of(out: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(each) for each in (out / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key not in ("time", "times")} for line in lines]
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_with_the_same_curve(bundle: Bundle, tmp_path: Path) -> None:
+    def args(out: Path) -> list[str]:
+        recipe = ("ci-tiny", "-o", f"sandbox={FAKE}", "-o", "grpo.train_steps=6", "-o", "grpo.eval_every=2")
+        command = ("train", "grpo", *recipe, "--tasks", str(bundle.root), "--out", str(out), "--resume", "--json")
+        return [sys.executable, "-c", "from sandmle.cli.main import main; main()", *command]
+
+    subprocess.run(args(tmp_path / "whole"), check=True, stdout=subprocess.DEVNULL)
+    out = tmp_path / "killed"
+    for n_lines in (1, 3, 4):
+        process = subprocess.Popen(args(out), stdout=subprocess.DEVNULL)
+        while process.poll() is None and not ((out / "metrics.jsonl").exists() and len(metrics_of(out)) >= n_lines):
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+    subprocess.run(args(out), check=True, stdout=subprocess.DEVNULL)
+    assert metrics_of(out) == metrics_of(tmp_path / "whole")

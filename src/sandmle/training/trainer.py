@@ -140,7 +140,14 @@ class TrajectoryTrainer(GRPOTrainer):
                 f"the loss is not finite at train_step {self.state.global_step}; go on from the last checkpoint with "
                 "--resume and a lower grpo.learning_rate"
             )
-        self._note(result.loss, result.clipped_share, entropies, logprobs, mask, inputs.get("sampling_per_token_logps"))
+        self._note(
+            result.loss.detach(),
+            result.clipped_share,
+            entropies.detach(),
+            logprobs.detach(),
+            mask,
+            inputs.get("sampling_per_token_logps"),
+        )
         return result.loss
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -176,12 +183,12 @@ class TrajectoryTrainer(GRPOTrainer):
     def _note(self, loss: Any, clipped: float, entropies: Any, logprobs: Any, mask: Any, sampled: Any) -> None:
         chosen = mask.bool()
         notes = self._loss_metrics
-        notes["loss"].append(float(loss.detach()))
+        notes["loss"].append(float(loss))
         notes["clipped_share"].append(clipped)
         if chosen.any():
             notes["entropy"].append(float(entropies[chosen].mean()))
             if sampled is not None:
-                drift = (logprobs.detach() - sampled[:, : mask.shape[1]])[chosen].abs().max()
+                drift = (logprobs - sampled[:, : mask.shape[1]])[chosen].abs().max()
                 notes["logprob_drift"].append(float(drift))
 
 
