@@ -162,3 +162,29 @@ def test_what_cannot_be_trained_is_refused(warm: Path, bundle: Bundle, tmp_path:
     (tmp_path / "run/run.json").unlink()
     with pytest.raises(ConfigError, match="does not divide"):
         train(recipe_of(warm, "grpo.micro_batch=3"), tasks)
+
+
+def test_adapters_are_trained_and_can_be_opened_again(warm: Path, bundle: Bundle, tmp_path: Path) -> None:
+    from sandmle.policies import open_policy
+    from sandmle.policies.loading import ADAPTER_FILE
+
+    recipe = recipe_of(warm, "model.lora.r=4", "grpo.train_steps=2", "grpo.learning_rate=1e-2")
+    train_grpo(recipe, {bundle.task_id: bundle}, {}, tmp_path / "run", sandbox=FakeSandbox())
+    assert (tmp_path / "run/final" / ADAPTER_FILE).exists()
+    assert not (tmp_path / "run/final/model.safetensors").exists()
+    opened: Any = open_policy(f"hf:{tmp_path / 'run/final'}")
+    adapters = {name: value for name, value in opened.generator.model.named_parameters() if "lora_B" in name}
+    assert any(float(value.detach().abs().sum()) > 0 for value in adapters.values())
+
+
+def test_a_loss_that_is_no_number_stops_training_with_a_sentence(warm: Path, bundle: Bundle, tmp_path: Path) -> None:
+    from sandmle.training import trainer as module
+    from sandmle.training.loss import PolicyLoss
+
+    recipe = recipe_of(warm, "grpo.train_steps=6", "grpo.eval_every=1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            module, "policy_loss", lambda logprobs, *rest, **more: PolicyLoss(logprobs.sum() * float("nan"), 0.0)
+        )
+        with pytest.raises(TrainingError, match=r"not finite at train_step \d.*--resume.*learning_rate"):
+            train_grpo(recipe, {bundle.task_id: bundle}, {}, tmp_path / "run", sandbox=FakeSandbox())
