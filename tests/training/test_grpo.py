@@ -24,7 +24,7 @@ BANDIT = (
     "model.tiny.vocab=400",
     "model.tiny.hidden=32",
     "sft.learning_rate=5e-3",
-    "sft.train_steps=40",
+    "sft.train_steps=70",
     "sft.batch_size=4",
     "sft.micro_batch=4",
 )
@@ -66,11 +66,11 @@ def without_times(line: dict[str, Any]) -> dict[str, Any]:
 def test_grpo_makes_what_earns_more_likelier(warm: Path, bundle: Bundle, held_out: Bundle, tmp_path: Path) -> None:
     recipe = recipe_of(
         warm,
-        "grpo.train_steps=12",
+        "grpo.train_steps=16",
         "grpo.group_size=8",
         "grpo.micro_batch=8",
-        "grpo.learning_rate=2e-3",
-        "grpo.eval_every=12",
+        "grpo.learning_rate=4e-3",
+        "grpo.eval_every=16",
         "grpo.eval_attempts=8",
     )
     seen: list[dict[str, Any]] = []
@@ -83,11 +83,11 @@ def test_grpo_makes_what_earns_more_likelier(warm: Path, bundle: Bundle, held_ou
         on_step=seen.append,
     )
     steps = lines(tmp_path / "run/metrics.jsonl")
-    assert [line["train_step"] for line in steps] == list(range(1, 13))
+    assert [line["train_step"] for line in steps] == list(range(1, 17))
     early = sum(line["reward"] for line in steps[:4]) / 4
     late = sum(line["reward"] for line in steps[-4:]) / 4
     assert late > early
-    assert late > 0.08
+    assert late > 0.06
     with_signal = [line for line in steps if line["group_std"] > 0]
     assert with_signal
     # Recomputed log-probabilities are those of sampling: the ids are the same.
@@ -97,7 +97,7 @@ def test_grpo_makes_what_earns_more_likelier(warm: Path, bundle: Bundle, held_ou
     assert times["generation_s"] > 0
     assert times["update_s"] > 0
     assert times["overhead_s"] < times["wall_s"]
-    assert summary["train_steps"] == 12
+    assert summary["train_steps"] == 16
     assert (tmp_path / "run/best/config.json").exists()
     assert (tmp_path / "run/final/model.safetensors").exists()
     assert [each["kind"] for each in seen].count("validation") == 2

@@ -1,5 +1,8 @@
 """Loads a language model and its tokenizer from a folder, with one sentence where that is not possible."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from sandmle.errors import ConfigError
 
 ADAPTER_FILE = "adapter_config.json"
+
+
+@contextmanager
+def old_names_allowed() -> Iterator[None]:
+    """Silences what TRL 1.16 and peft 0.21 cause by asking transformers 5.24 for names that it has since changed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)
+        yield
 
 
 def load_model(source: Path | str, *, dtype: str = "auto", device: str | None = None) -> tuple[Any, Any]:
@@ -32,7 +43,8 @@ def load_model(source: Path | str, *, dtype: str = "auto", device: str | None = 
         if is_adapter:
             from peft import AutoPeftModelForCausalLM
 
-            model = AutoPeftModelForCausalLM.from_pretrained(str(source), dtype=wanted)
+            with old_names_allowed():
+                model = AutoPeftModelForCausalLM.from_pretrained(str(source), dtype=wanted)
         else:
             model = AutoModelForCausalLM.from_pretrained(str(source), dtype=wanted)
         tokenizer = AutoTokenizer.from_pretrained(str(source))

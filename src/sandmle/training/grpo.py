@@ -16,6 +16,7 @@ import sandmle
 from sandmle.errors import ConfigError
 from sandmle.policies.batching import BatchedPolicy
 from sandmle.policies.hf import HFGenerator, make_policy
+from sandmle.policies.loading import old_names_allowed
 from sandmle.rollouts import Job
 from sandmle.sandbox.base import Sandbox
 from sandmle.tasks import Bundle
@@ -99,7 +100,7 @@ class _Run:
         usable = _fitting(self._tasks, policy, recipe)
         self._schedule = TaskSchedule(tuple(usable), recipe.rng_seed, grpo.curriculum)
         self._engine = Engine(recipe, {**self._tasks, **self._validation}, sandbox=sandbox, policy=policy)
-        with warnings.catch_warnings():
+        with old_names_allowed():
             warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
             self._trainer = TrajectoryTrainer(
                 settings=grpo,
@@ -130,11 +131,7 @@ class _Run:
         for broken in self._folder.checkpoints.glob("checkpoint-*"):
             if not (broken / "trainer_state.json").exists():
                 shutil.rmtree(broken)
-        with warnings.catch_warnings():
-            # TRL 1.16 asks transformers by an old name.
-            warnings.filterwarnings(
-                "ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning
-            )
+        with old_names_allowed():
             self._trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
         self._folder.save_model("final", self._save)
         steps, validations = self._folder.lines(METRICS_FILE), self._folder.lines(VALIDATION_FILE)

@@ -10,6 +10,7 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 import sandmle
+from sandmle.policies.loading import old_names_allowed
 from sandmle.policies.renderers import ChatRenderer
 from sandmle.records import Message, sha256_of
 from sandmle.training.demonstrations import TrainingRows, tokenize
@@ -47,18 +48,20 @@ def train_sft(
     renderer = ChatRenderer(tokenizer, recipe.model.source, recipe.model.template_options)
     context = recipe.model.context or int(model.config.max_position_embeddings)
     data = tokenize(demonstrations, renderer, min(recipe.sft.max_length, context))
-    trainer = SFTTrainer(
-        model=model,
-        args=_arguments(recipe, folder, data),
-        train_dataset=Dataset.from_list(data.rows),
-        processing_class=tokenizer,
-        peft_config=lora_config(recipe.model.lora),
-        callbacks=[_Log(folder, on_step or (lambda numbers: None))],
-    )
+    with old_names_allowed():
+        trainer = SFTTrainer(
+            model=model,
+            args=_arguments(recipe, folder, data),
+            train_dataset=Dataset.from_list(data.rows),
+            processing_class=tokenizer,
+            peft_config=lora_config(recipe.model.lora),
+            callbacks=[_Log(folder, on_step or (lambda numbers: None))],
+        )
     trainer.remove_callback(PrinterCallback)
     checkpoint = folder.last_checkpoint()
     folder.forget_after(checkpoint[1] if checkpoint else 0)
-    trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
+    with old_names_allowed():
+        trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
     trained = trainer.accelerator.unwrap_model(trainer.model)
     whole = trained.merge_and_unload() if recipe.model.lora is not None else trained
 
