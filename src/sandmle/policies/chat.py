@@ -56,8 +56,8 @@ class ChatPolicy:
         self.name = f"chat:{model}"
         self._model = model
         self._options = options or PolicyOptions()
-        self._key = _read_key(self._options)
-        self._client = _open_client(self._options.base_url or DEFAULT_BASE_URL, self._key)
+        self._key = read_key(self._options)
+        self._client = open_client(self._options.base_url or DEFAULT_BASE_URL, self._key)
         self._slots = asyncio.Semaphore(self._options.concurrency)
         self._sleep, self._wall_clock, self._clock = sleep, wall_clock, clock
         self._rng = rng or random.Random()
@@ -145,7 +145,7 @@ def open_chat(argument: str, options: PolicyOptions) -> ChatPolicy:
     return ChatPolicy(argument, options)
 
 
-def _read_key(options: PolicyOptions) -> str:
+def read_key(options: PolicyOptions) -> str:
     """Returns the key from the environment; none is sent to another server than OpenAI's unless it is named."""
     name = options.api_key_env or (DEFAULT_KEY_ENV if options.base_url is None else None)
     if name is None:
@@ -158,7 +158,12 @@ def _read_key(options: PolicyOptions) -> str:
     return key
 
 
-def _open_client(base_url: str, key: str) -> "AsyncOpenAI":
+def open_client(base_url: str, key: str, max_retries: int = 0) -> "AsyncOpenAI":
+    """Returns a client of an OpenAI-compatible server.
+
+    Raises:
+        ConfigError: The address is none, or the ``openai`` package is missing.
+    """
     wrong = f"base_url {base_url!r} is no address; write it like http://localhost:8000/v1"
     if not base_url.startswith(("http://", "https://")):
         raise ConfigError(wrong)
@@ -170,7 +175,7 @@ def _open_client(base_url: str, key: str) -> "AsyncOpenAI":
         parts = urlsplit(base_url)
         if not parts.hostname or parts.port == 0:  # a port out of range is a ValueError
             raise ConfigError(wrong)
-        return AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
+        return AsyncOpenAI(base_url=base_url, api_key=key, max_retries=max_retries)
     except ConfigError:
         raise
     except Exception as error:  # the client's HTTP library has its own error for a bad address

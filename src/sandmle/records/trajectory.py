@@ -16,6 +16,8 @@ class Message(Record):
 
     role: Literal["system", "user", "assistant"]
     content: str
+    token_ids: tuple[int, ...] | None = Field(default=None, exclude=True, repr=False)
+    """Ids of an assistant message as they were sampled, for policies that continue from ids; never written."""
 
 
 class FinishReason(StrEnum):
@@ -63,8 +65,12 @@ class Completion(Record):
     finish_reason: FinishReason = FinishReason.STOP
     reasoning: str = ""
     """Thinking that the server returned in a field of its own; kept in the log, never executed."""
+    prompt_ids: tuple[int, ...] | None = None  # [num_prompt_tokens]
+    """Ids that the reply was sampled after; they extend those of the turn before."""
     token_ids: tuple[int, ...] | None = None  # [num_completion_tokens]
+    """Ids as sampled, with the one that ended the reply."""
     logprobs: tuple[float, ...] | None = None  # [num_completion_tokens]
+    """Log-probabilities of ``token_ids`` under the distribution that they were drawn from."""
     usage: Usage = Usage()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sandmle
-from sandmle.env import Episode
+from sandmle.env import Episode, SubmissionGrader
 from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.grading import Grader
 from sandmle.grammars.scan import clean_text
@@ -39,6 +39,8 @@ class Crew:
     """By task id."""
     run_folder: Path | None = None
     """The run directory, for the journals of episodes under way; None for no journals."""
+    wrap_grader: Callable[[SubmissionGrader], SubmissionGrader] | None = None
+    """Put round every grader, for measurements."""
 
 
 async def drive(
@@ -95,11 +97,12 @@ async def _run_job(
     except SandmleError as error:
         return _failed(config, job, bundle, TrajectoryStatus.TASK_ERROR, Failure(boundary="task", message=str(error)))
     seed = episode_seed(config.rng_seed, job)
+    judge = grader if crew.wrap_grader is None else crew.wrap_grader(grader)
     journal = None if crew.run_folder is None else journal_path(crew.run_folder, job.key)
     episode = Episode(
         bundle,
         sandbox=crew.sandbox,
-        grader=grader,
+        grader=judge,
         config=config.episode,
         rng_seed=seed,
         slots=slots,

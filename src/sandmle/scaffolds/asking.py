@@ -10,14 +10,16 @@ from sandmle.errors import ContextOverflowError, PolicyError
 from sandmle.grammars.scan import clean_text
 from sandmle.policies.base import Policy, SamplingParams
 from sandmle.records import Completion, Failure, Message, TrajectoryStatus, Usage
+from sandmle.scaffolds.tokens import TokenTrail
 
 
 @dataclass
 class Tally:
-    """What model calls took, one by one."""
+    """What model calls took, one by one, and, where the policy tells, which tokens they read and wrote."""
 
     calls: list[Usage] = field(default_factory=list)
     model_s: float = 0.0
+    trail: TokenTrail = field(default_factory=TokenTrail)
 
     def usage(self, first: int = 0) -> Usage:
         """Returns the sum over the calls from a given one on."""
@@ -65,7 +67,10 @@ class Asker:
         model_s = max(0.0, self.clock() - asked_s - usage.lost_s)
         self.tally.model_s += model_s
         self.tally.calls.append(usage)
-        return None if completion is None else Reply(completion, model_s)
+        if completion is None:
+            return None
+        self.tally.trail.add(completion)
+        return Reply(completion, model_s)
 
     async def _generate(self, transcript: tuple[Message, ...], rng_seed: int | None) -> tuple[Completion | None, Usage]:
         episode, sampling = self.episode, self.sampling

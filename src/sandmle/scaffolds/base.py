@@ -39,12 +39,15 @@ class Scaffold(Protocol):
 
 @dataclass
 class Transcript:
-    """The messages of an episode. No message is empty, and no two of one role stand in a row."""
+    """The messages of an episode. No message is empty but for sampled ids, and no two of one role stand in a row."""
 
     messages: list[Message] = field(default_factory=list)
 
-    def add(self, role: str, content: str) -> None:
+    def add(self, role: str, content: str, token_ids: tuple[int, ...] | None = None) -> None:
         """Appends a message; words for a role that spoke last are added to its message."""
+        if token_ids:
+            self.messages.append(Message.model_validate({"role": role, "content": content, "token_ids": token_ids}))
+            return
         if not content.strip():
             return
         last = self.messages[-1] if self.messages else None
@@ -98,6 +101,7 @@ def make_trajectory(
         rng_seed=episode.rng_seed,
         messages=tuple(messages),
         steps=episode.steps,
+        **tally.trail.arrays(),
         status=result.status,
         failure=result.failure,
         grade=result.grade,

@@ -45,6 +45,8 @@ class ReactScaffold:
         if reply is None:
             return
         step = await episode.step(reply.completion, model_s=reply.model_s)
-        if step.record.reply_status is not ReplyStatus.EMPTY:
-            transcript.add("assistant", step.record.reply)
+        # A policy that works on ids goes on from what it sampled, also when there is no text in it.
+        sampled = reply.completion.token_ids if reply.completion.prompt_ids is not None else None
+        if step.record.reply_status is not ReplyStatus.EMPTY or sampled:
+            transcript.add("assistant", step.record.reply, sampled)
         transcript.add("user", step.observation)

@@ -1,0 +1,54 @@
+"""Loads a language model and its tokenizer from a folder, with one sentence where that is not possible."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from sandmle.errors import ConfigError
+
+ADAPTER_FILE = "adapter_config.json"
+
+
+@contextmanager
+def old_names_allowed() -> Iterator[None]:
+    """Silences what TRL 1.16 and peft 0.21 cause by asking transformers 5.24 for names that it has since changed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*gradient_checkpointing.* is deprecated", category=FutureWarning)
+        yield
+
+
+def load_model(source: Path | str, *, dtype: str = "auto", device: str | None = None) -> tuple[Any, Any]:
+    """Returns a causal language model and its tokenizer.
+
+    Args:
+        source: A folder that ``save_pretrained`` or a trainer of this package wrote, adapters included, or the name of
+            a model in the local cache.
+        dtype: ``float32``, ``bfloat16`` or ``auto``: float32 on a CPU, else what the model was saved in.
+        device: Where to put it; None for the first GPU, or the CPU where there is none.
+
+    Raises:
+        ConfigError: There is no such model, or it cannot be read.
+    """
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    wanted = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
+    is_adapter = isinstance(source, Path) and (source / ADAPTER_FILE).exists()
+    if isinstance(source, Path) and not is_adapter and not (source / "config.json").exists():
+        raise ConfigError(f"{source} holds no model; give a folder with a config.json or an {ADAPTER_FILE}")
+    try:
+        if is_adapter:
+            from peft import AutoPeftModelForCausalLM
+
+            with old_names_allowed():
+                model = AutoPeftModelForCausalLM.from_pretrained(str(source), dtype=wanted)
+        else:
+            model = AutoModelForCausalLM.from_pretrained(str(source), dtype=wanted)
+        tokenizer = AutoTokenizer.from_pretrained(str(source))
+    except (OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(f"model {source} cannot be loaded: {reason}") from error
+    return model.to(place), tokenizer

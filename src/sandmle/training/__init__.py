@@ -1,0 +1,1 @@
+"""Training: supervised warm start and GRPO on whole trajectories. Needs the extra ``train``."""
