@@ -11,6 +11,7 @@ import typer
 
 import sandmle
 from sandmle.cli import doctor, exec_, generate, grade, play, quickstart, report, rollout, seeds, validate, view
+from sandmle.cli import eval as eval_
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -48,6 +49,7 @@ app.command("grade")(grade.command)
 app.command("exec")(exec_.command)
 app.command("play")(play.command)
 app.command("rollout")(rollout.command)
+app.command("eval")(eval_.command)
 app.command("report")(report.command)
 app.command("view")(view.command)
 app.command("doctor")(doctor.command)

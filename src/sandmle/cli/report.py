@@ -1,12 +1,15 @@
 """``sandmle report``: tables of one run, or of several side by side."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sandmle.cli.output import JsonOption, console, error_console, print_json
 from sandmle.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sandmle.evaluation.schema import RunReport
 
 _WIDTH_OFF_TERMINAL = 200
 
@@ -26,7 +29,7 @@ def command(
 
     Exit codes: 0 all was read; 1 reported, but something was left out; 2 nothing can be read, or a file not written.
     """
-    from sandmle.evaluation.render import render_markdown, render_table
+    from sandmle.evaluation.render import render_markdown
     from sandmle.evaluation.report import build_report
 
     report = build_report(runs)
@@ -39,8 +42,7 @@ def command(
     if as_json:
         print_json(report)
     else:
-        screen = console()
-        screen.print(render_table(report), width=None if screen.is_terminal else _WIDTH_OFF_TERMINAL)
+        _print(report)
     for problem in report.problems if as_json else ():
         error_console().print(f"sandmle: left out: {problem}", markup=False, soft_wrap=True)
     for path in (markdown, html):
@@ -48,6 +50,20 @@ def command(
             error_console().print(f"wrote {path}", markup=False, soft_wrap=True)
     if report.problems:
         raise typer.Exit(1)
+
+
+def print_report(runs: list[Path]) -> None:
+    """Prints the tables of runs."""
+    from sandmle.evaluation.report import build_report
+
+    _print(build_report(runs))
+
+
+def _print(report: "RunReport") -> None:
+    from sandmle.evaluation.render import render_table
+
+    screen = console()
+    screen.print(render_table(report), width=None if screen.is_terminal else _WIDTH_OFF_TERMINAL)
 
 
 def _write(path: Path, text: str) -> None:

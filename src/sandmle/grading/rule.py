@@ -1,10 +1,13 @@
 """``ScoringRule``: all that scoring needs to know of a task. Authors score baselines before a task has thresholds."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
 from sandmle.records import Direction, Record, TargetSpec, TaskSpec
+
+SUM_TOLERANCE = 1e-3
+"""How far the sum of a row of class probabilities may be from one, unless the rule says otherwise."""
 
 
 class ScoringRule(Record):
@@ -19,7 +22,12 @@ class ScoringRule(Record):
     answer_columns: tuple[str, ...] = ()
     """Columns of the answers beside id, predictions and ``leaderboard`` that the metric reads."""
 
+    extra_columns: Literal["refuse", "ignore"] = "refuse"
+    """What becomes of a submission's columns that nobody asked for."""
+    sum_tolerance: float = Field(default=SUM_TOLERANCE, gt=0)
+    """How far the sum of a row of class probabilities may be from one."""
+
     @classmethod
     def of(cls, spec: TaskSpec) -> Self:
         """Returns the rule of a task."""
-        return cls(**{name: getattr(spec, name) for name in cls.model_fields})
+        return cls(**{name: getattr(spec, name) for name in cls.model_fields if name in type(spec).model_fields})

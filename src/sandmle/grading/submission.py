@@ -41,7 +41,9 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
         return SubmissionProblem(GradeStatus.MISSING, "there is no submission.csv")
     target = key.rule.target
     try:
-        problem = _column_problem(read_header(data, caps), (key.rule.id_column, *target.columns))
+        may_have_more = key.rule.extra_columns == "ignore"
+        expected = (key.rule.id_column, *target.columns)
+        problem = _column_problem(read_header(data, caps), expected, may_have_more=may_have_more)
         if problem:
             return SubmissionProblem(GradeStatus.WRONG_COLUMNS, problem)
         table = read_table(data, caps)
@@ -53,7 +55,8 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
         return SubmissionProblem(GradeStatus.BAD_IDS, problem)
     columns = {name: table.column(name) for name in target.columns}
     try:
-        values = parse_cells(Form(target, key.metric, is_answer=False), columns)
+        form = Form(target, key.metric, is_answer=False, sum_tolerance=key.rule.sum_tolerance)
+        values = parse_cells(form, columns)
         ordered = values if tuple(ids) == key.ids else values[_order(ids, key)]
         if target.kind is PredictionKind.PERMUTATION:
             _check_items(key, ordered, target.columns[0], ids)
@@ -64,10 +67,10 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
     return Predictions(ordered)
 
 
-def _column_problem(found: Sequence[str], expected: Sequence[str]) -> str:
+def _column_problem(found: Sequence[str], expected: Sequence[str], *, may_have_more: bool) -> str:
     counts, known = Counter(found), frozenset(expected)
     missing = [name for name in expected if not counts[name]]
-    extra = [name for name in found if name not in known]
+    extra = [] if may_have_more else [name for name in found if name not in known]
     repeated = [name for name in expected if counts[name] > 1]
     if not (missing or extra or repeated):
         return ""

@@ -8,7 +8,8 @@ from sandmle.records.base import Record, sha256_of
 from sandmle.records.dna import Direction, Modality, PredictionKind, StructuralDNA, TaskKind
 
 ColumnType = Literal["id", "number", "integer", "category", "text", "datetime", "code", "boolean", "path"]
-ThresholdPreset = Literal["calibrated", "paper"]
+ThresholdPreset = Literal["calibrated", "paper", "leaderboard"]
+"""Where milestones come from: a ladder of baselines (two ways), or places on a human leaderboard."""
 MILESTONES: tuple[str, ...] = ("median", "bronze", "silver", "gold")
 
 
