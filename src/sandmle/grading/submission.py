@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sandmle.grading.answers import AnswerKey, Predictions
 from sandmle.grading.cells import CellError, Form, parse_cells, shown
 from sandmle.grading.metrics.base import Values
+from sandmle.grading.rule import numbered
 from sandmle.grading.table import DEFAULT_CAPS, Caps, Table, TableError, read_header, read_table
 from sandmle.records import GradeStatus, PredictionKind
 
@@ -50,6 +51,8 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
     except TableError as error:
         return SubmissionProblem(GradeStatus.UNREADABLE, f"submission.csv cannot be read: {error}")
     ids = table.column(key.rule.id_column)
+    if key.rule.repeated_ids == "in_order":
+        ids = numbered(ids)
     problem = _id_problem(ids, key, table)
     if problem:
         return SubmissionProblem(GradeStatus.BAD_IDS, problem)

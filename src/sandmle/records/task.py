@@ -100,7 +100,8 @@ class TaskSpec(Record):
     """Columns of train.csv and test.csv but for the target's."""
     answer_columns: tuple[str, ...] = ()
     """Columns of answers.csv beside id, predictions and ``leaderboard`` that the metric needs (groups, weights)."""
-    n_train: int = Field(gt=0)
+    n_train: int = Field(ge=0)
+    """Training rows; 0 where nobody counted them (a real competition of another benchmark)."""
     n_public: int = Field(ge=0)
     """Test rows that count for the public leaderboard."""
     n_private: int = Field(gt=0)

@@ -8,7 +8,13 @@ from sandmle.errors import ConfigError
 from sandmle.evaluation.suites.base import Suite, SuiteOptions, SuiteTasks
 
 _HERE = "sandmle.evaluation.suites"
-BUILTIN: Mapping[str, str] = MappingProxyType({"synthetic": f"{_HERE}.synthetic:SyntheticSuite"})
+BUILTIN: Mapping[str, str] = MappingProxyType(
+    {
+        "synthetic": f"{_HERE}.synthetic:SyntheticSuite",
+        "mle-bench-lite": f"{_HERE}.mle_bench:MleBenchLiteSuite",
+        "mle-bench": f"{_HERE}.mle_bench:MleBenchSuite",
+    }
+)
 ENTRY_POINTS = "sandmle.suites"
 
 __all__ = ["BUILTIN", "Suite", "SuiteOptions", "SuiteTasks", "open_suite", "suite_names"]
