@@ -1,4 +1,4 @@
-"""Small data in exactly the layout that MLE-bench prepares, for each of the 22 Lite competitions, and submissions to it.
+"""Small data in exactly MLE-bench's prepared layout, for each of the 22 Lite competitions, and submissions to it.
 
 Everything is drawn by seed; ``upstream.py`` grades the same submissions by MLE-bench's own code, and its results are
 ``lite_expected.json``.

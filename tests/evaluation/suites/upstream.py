@@ -1,6 +1,6 @@
 """Grades the submissions of ``lite.py`` by MLE-bench's own code and prints ``lite_expected.json``.
 
-    PYTHONPATH=/path/to/mle-bench python -m tests.evaluation.suites.upstream > tests/evaluation/suites/lite_expected.json
+    PYTHONPATH=/path/to/mle-bench python -m tests.evaluation.suites.upstream > lite_expected.json
 
 Only its results are kept here. It needs what mlebench imports: pandas, scikit-learn, py7zr, tqdm, PyYAML.
 """

@@ -13,6 +13,7 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
         "synthetic": f"{_HERE}.synthetic:SyntheticSuite",
         "mle-bench-lite": f"{_HERE}.mle_bench:MleBenchLiteSuite",
         "mle-bench": f"{_HERE}.mle_bench:MleBenchSuite",
+        "mle-dojo": f"{_HERE}.mle_dojo:MleDojoSuite",
     }
 )
 ENTRY_POINTS = "sandmle.suites"

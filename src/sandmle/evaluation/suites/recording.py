@@ -1,5 +1,6 @@
 """Keeps the bytes of every submission that counted, so that other graders can be asked about them later."""
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,14 +32,19 @@ class _RecordingGrader:
         if submission is not None and report.submission_sha256 is not None and leaderboard == "private":
             path = submission_path(self._run, self._task_id, report.submission_sha256)
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
                 if not path.exists():
-                    scratch = path.with_suffix(".tmp")
-                    scratch.write_bytes(submission)
-                    scratch.replace(path)
+                    _write_whole(path, submission)
             except OSError as error:
                 raise GraderError(f"cannot keep the submission in {path.parent}: {error.strerror}") from error
         return report
 
     def check(self, submission: bytes | None) -> SubmissionProblem | None:
         return self._grader.check(submission)
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Writes a file in one step, whoever else writes the same one meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as scratch:
+        scratch.write(data)
+    Path(scratch.name).replace(path)

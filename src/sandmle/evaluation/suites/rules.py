@@ -22,7 +22,8 @@ class CompetitionRule(Record):
     """Path of the answers below the folder of prepared data, with forward slashes."""
     sample: str
     """Path of the sample submission."""
-    id_column: str
+    id_column: str = ""
+    """Empty for the first column of the answers."""
     kind: PredictionKind
     columns: tuple[str, ...] = ()
     """Prediction columns; empty for all columns of the answers but the id."""
