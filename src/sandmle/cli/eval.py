@@ -1,7 +1,7 @@
 """``sandmle eval``: policies are measured on a suite."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,17 +9,24 @@ from sandmle.cli.episodes import EpisodesShown, failure_lines
 from sandmle.cli.output import JsonOption, console, error_console, print_json
 from sandmle.cli.report import print_report
 
+if TYPE_CHECKING:
+    from sandmle.evaluation.suites import Suite
+
 
 def command(
     suite: Annotated[str, typer.Option(help="synthetic, mle-bench-lite, mle-bench, mle-dojo or package.module:Class.")],
     data: Annotated[
         Path, typer.Option("--data", "--tasks", metavar="DIR", help="Task set, or what the suite's own tool prepared.")
     ],
-    policy: Annotated[
-        list[str],
-        typer.Option(metavar="P", help="scripted:NAME, chat:MODEL or package.module:opener; may be given repeatedly."),
-    ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory; new, or entered with --resume.")],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="P", help="scripted:NAME, chat:MODEL or package.module:opener; may be given repeatedly."),
+    ] = None,
+    submissions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of policies: grade the files of MLE-bench's submission.jsonl."),
+    ] = None,
     competition: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only these, or @FILE with one id a line; repeatable.")
     ] = None,
@@ -63,6 +70,7 @@ def command(
     the report tells; 2 bad input; 130 stopped with Ctrl-C.
     """
     from sandmle.env import checked
+    from sandmle.errors import ConfigError
     from sandmle.evaluation.evaluate import evaluate, prepare
     from sandmle.evaluation.suites import SuiteOptions, open_suite
     from sandmle.sandbox import open_backend
@@ -76,6 +84,12 @@ def command(
         "rules": rules,
         "memory_mb": memory_mb,
     }
+    opened_suite = open_suite(suite, checked(SuiteOptions, options))
+    if submissions is not None:
+        _grade_submissions(opened_suite, submissions, out, as_json=as_json)
+        return
+    if not policy:
+        raise ConfigError("name a policy with --policy, or a list of submissions with --submissions")
     episode: dict[str, Any] = {
         "feedback": feedback,
         "max_turns": max_turns,
@@ -83,7 +97,7 @@ def command(
         "episode_s": episode_s,
     }
     evaluation = prepare(
-        open_suite(suite, checked(SuiteOptions, options)),
+        opened_suite,
         policy,
         grader=grader,
         episode={"grammar": grammar, **{name: value for name, value in episode.items() if value is not None}},
@@ -111,6 +125,27 @@ def command(
         for path in (out, *summary["reports"]):
             console().print(f"wrote {path}", markup=False)
     if summary["failures"]:
+        raise typer.Exit(1)
+
+
+def _grade_submissions(suite: "Suite", path: Path, out: Path, *, as_json: bool) -> None:
+    from sandmle.evaluation.suites.mle_bench_reports import grade_submissions, read_submissions
+
+    report = grade_submissions(suite, read_submissions(path), out)
+    if as_json:
+        print_json(report)
+    else:
+        for each in report["competition_reports"]:
+            score = "no score" if each["score"] is None else f"score {each['score']}"
+            console().print(f"{each['competition_id']}: {score}; {each['message']}", markup=False)
+        console().print(
+            f"{report['total_valid_submissions']} of {report['total_runs']} valid, {report['total_medals']} medals; "
+            f"wrote {out}",
+            markup=False,
+        )
+    for each in report["not_graded"]:
+        error_console().print(f"sandmle: not graded: {each['reason']}", markup=False, soft_wrap=True)
+    if report["not_graded"]:
         raise typer.Exit(1)
 
 

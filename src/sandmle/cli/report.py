@@ -21,6 +21,10 @@ def command(
     tasks: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the tasks, for titles and descriptions in the HTML.")
     ] = None,
+    leaderboard: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a leaderboard with the published rows: .html, else Markdown."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compares policies: rewards, medals and costs with 95 % intervals, over one or several runs.
@@ -39,13 +43,15 @@ def command(
         from sandmle.viewer.html import write_html
 
         write_html(runs, html, tasks_dir=tasks)
+    if leaderboard is not None:
+        _write_leaderboard(runs, leaderboard)
     if as_json:
         print_json(report)
     else:
         _print(report)
     for problem in report.problems if as_json else ():
         error_console().print(f"sandmle: left out: {problem}", markup=False, soft_wrap=True)
-    for path in (markdown, html):
+    for path in (markdown, html, leaderboard):
         if path is not None:
             error_console().print(f"wrote {path}", markup=False, soft_wrap=True)
     if report.problems:
@@ -64,6 +70,17 @@ def _print(report: "RunReport") -> None:
 
     screen = console()
     screen.print(render_table(report), width=None if screen.is_terminal else _WIDTH_OFF_TERMINAL)
+
+
+def _write_leaderboard(runs: list[Path], path: Path) -> None:
+    if path.suffix.lower() in (".html", ".htm"):
+        from sandmle.viewer.leaderboard import write_leaderboard_html
+
+        write_leaderboard_html(runs, path)
+    else:
+        from sandmle.evaluation.leaderboard import build_leaderboard, render_leaderboard_markdown
+
+        _write(path, render_leaderboard_markdown(build_leaderboard(runs)))
 
 
 def _write(path: Path, text: str) -> None:

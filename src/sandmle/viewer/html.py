@@ -48,7 +48,15 @@ def write_html(
         ConfigError: No run directory can be read, or the file cannot be written.
     """
     run_dirs = [run_dir] if isinstance(run_dir, Path) else list(run_dir)
-    html = render_html(run_dirs, tasks_dir=tasks_dir, max_transcript_bytes=max_transcript_bytes)
+    return write_page(render_html(run_dirs, tasks_dir=tasks_dir, max_transcript_bytes=max_transcript_bytes), out)
+
+
+def write_page(html: str, out: Path) -> Path:
+    """Writes a page whole or not at all, and returns its path.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
     scratch = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -75,11 +83,11 @@ def render_html(
     runs, problems = read_runs(run_dirs)
     report = report_of(runs, problems)
     page = build_page(runs, report, tasks_dir)
-    environment = _environment()
-    sample = _render_sample(environment, page, max_transcript_bytes)
+    pages = environment()
+    sample = _render_sample(pages, page, max_transcript_bytes)
     assets = files("sandmle.viewer") / "assets"
     script = (assets / "script.js").read_text(encoding="utf-8")
-    return environment.get_template("page.html.j2").render(
+    return pages.get_template("page.html.j2").render(
         **vars(page),
         trajectories=[Markup(fragment) for fragment in sample.fragments],
         sample_note=sample.note,
@@ -91,8 +99,8 @@ def render_html(
     )
 
 
-def _render_sample(environment: "Environment", page: Page, max_bytes: int) -> Sample:
-    template = environment.get_template("trajectory.html.j2")
+def _render_sample(pages: "Environment", page: Page, max_bytes: int) -> Sample:
+    template = pages.get_template("trajectory.html.j2")
 
     def render(run: Any, episode: Any, anchor: str) -> str:
         trajectory = run.trajectory(episode)
@@ -110,17 +118,18 @@ def _render_sample(environment: "Environment", page: Page, max_bytes: int) -> Sa
     return sample_episodes(page.sources, render, max_bytes)
 
 
-def _environment() -> "Environment":
+def environment() -> "Environment":
+    """Returns the templates of ``assets``, everything escaped, with the filters that pages write numbers by."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("sandmle.viewer", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "number": formats.number_text,
         "score": formats.score_text,
         "percent": formats.percent_text,
@@ -134,4 +143,4 @@ def _environment() -> "Environment":
         "words": lambda name: str(name).replace("_", " "),
         "cut": cut,
     }
-    return environment
+    return made

@@ -241,3 +241,27 @@ def test_the_official_grader_decides_and_differences_are_told(
     assert refused.status is GradeStatus.BAD_IDS
     for name in ("mlebench", "mlebench.registry", "mlebench.grade"):
         sys.modules.pop(name, None)
+
+
+def test_g44_a_list_of_submissions_is_graded_whatever_is_wrong_with_one(data: Path, tmp_path: Path) -> None:
+    made = Made(CACTUS, many_classes())
+    good = tmp_path / "good.csv"
+    good.write_bytes(csv(made.table(made.truth)))
+    lines = [
+        {"competition_id": CACTUS, "submission_path": str(good)},
+        {"competition_id": TAXI, "submission_path": str(good)},
+        {"competition_id": PIZZA, "submission_path": str(good)},
+        {"competition_id": PIZZA, "submission_path": None},
+    ]
+    listed = tmp_path / "submission.jsonl"
+    listed.write_text("# mine\n" + "".join(json.dumps(line) + "\n" for line in lines))
+    args = ["eval", "--suite", "mle-bench-lite", "--data", str(data), "--submissions", str(listed)]
+    result = CliRunner().invoke(app, [*args, "--out", str(tmp_path / "graded")])
+    assert result.exit_code == 1, result.output
+    assert f"not graded: competition {TAXI} is not prepared" in result.stderr
+    report = strict(tmp_path / "graded/grading_report.json")
+    assert [each["score"] for each in report["competition_reports"]] == [1.0, None, None]
+    assert (report["total_runs"], report["total_runs_with_submissions"], report["total_gold_medals"]) == (3, 2, 1)
+    assert [each["competition_id"] for each in report["not_graded"]] == [TAXI]
+    neither = CliRunner().invoke(app, [*args[:5], "--out", str(tmp_path / "x")])
+    assert "--policy" in str(neither.exception)

@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sandmle.errors import ConfigError
+from sandmle.env.feedback import SubmissionGrader
+from sandmle.errors import BundleError, ConfigError, SandmleError
+from sandmle.evaluation.suites.base import Suite
+from sandmle.evaluation.suites.competitions import task_id_of
 from sandmle.evaluation.suites.recording import submission_path
 from sandmle.parallel import write_whole
 from sandmle.records import Direction, GradeReport, Medal, Trajectory
 from sandmle.rollouts import read_trajectories
 
 REPORTS_DIR = "mle-bench"
+REPORT_FILE = "grading_report.json"
 _DECIMALS = 5
 
 
@@ -71,9 +75,59 @@ def write_grading_reports(run: Path) -> list[Path]:
         ]
         missing = [member.competition_id for member in members if member.report is None]
         report = {**aggregate(reports), "policy": policy, "attempt": attempt, "competitions_without_grade": missing}
-        write_whole(folder / "grading_report.json", report)
-        written += [folder / "submission.jsonl", folder / "grading_report.json"]
+        write_whole(folder / REPORT_FILE, report)
+        written += [folder / "submission.jsonl", folder / REPORT_FILE]
     return written
+
+
+def grade_submissions(suite: Suite, lines: Sequence[SubmissionLine], out: Path) -> dict[str, Any]:
+    """Grades the submissions of a list and writes ``grading_report.json``; one that cannot be graded stops no other.
+
+    Args:
+        suite: MLE-bench's, or a part of it.
+        lines: The list, see :func:`read_submissions`.
+        out: Folder for the report; made if missing.
+
+    Returns:
+        The report; ``not_graded`` names every competition that has no grade, with the reason.
+
+    Raises:
+        SandmleError: Nothing of the suite can be used, or the report cannot be written.
+    """
+    tasks = suite.load()
+    graders: dict[str, SubmissionGrader] = {}
+    reports: list[dict[str, Any]] = []
+    not_graded: list[dict[str, str]] = []
+    for line in lines:
+        task_id = task_id_of(line.competition_id)
+        try:
+            if task_id not in tasks.bundles:
+                raise BundleError(tasks.missing.get(task_id, f"{line.competition_id} is not in suite {suite.name}"))
+            if task_id not in graders:
+                graders[task_id] = suite.open_grader(tasks.bundles[task_id])
+            report = graders[task_id].grade(_submission(line.submission_path))
+        except SandmleError as error:
+            not_graded.append({"competition_id": line.competition_id, "reason": str(error)})
+            continue
+        given = None if line.submission_path is None else str(line.submission_path)
+        reports.append(competition_report(line.competition_id, report, given))
+    result = {**aggregate(reports), "not_graded": not_graded}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(out / REPORT_FILE, result)
+    except OSError as error:
+        raise ConfigError(f"cannot write {out / REPORT_FILE}: {error.strerror}; choose another --out") from error
+    return result
+
+
+def _submission(path: Path | None) -> bytes | None:
+    """Returns a submission's bytes; as in MLE-bench there is none unless the path is a file that ends in .csv."""
+    if path is None or path.suffix.lower() != ".csv" or not path.is_file():
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BundleError(f"cannot read submission {path}: {error.strerror}") from error
 
 
 def competition_report(competition_id: str, report: GradeReport, submission: str | None) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def read_scores(path: Path) -> list[float]:
         if data.startswith(b"version https://git-lfs"):
             raise BundleError(f"the leaderboard {path} is only a Git LFS pointer; run `git lfs pull` there")
         table = read_table(data)
-        return numbers("score", table.column("score"), None, None).tolist()
+        return [float(score) for score in numbers("score", table.column("score"), None, None)]
     except OSError as error:
         raise BundleError(f"cannot read the leaderboard {path}: {error.strerror}") from error
     except KeyError as error:

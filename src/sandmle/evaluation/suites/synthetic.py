@@ -1,5 +1,6 @@
 """The ``synthetic`` suite: a task set of this project, with the seeds that were trained on left out."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,10 +15,11 @@ from sandmle.tasks import Bundle, find_bundles, load_bundle
 
 # Paper, section 5: 20 turns in training, 30 at test.
 TEST_TURNS = 30
+SPLIT_FILE = "split.json"
 
 
 class SyntheticSuite:
-    """All tasks of a set but for those whose seed also stands in a training set."""
+    """All tasks of a set but for those whose seed was trained on: by ``--not-in``, else by a split.json in the set."""
 
     name: ClassVar[str] = "synthetic"
     takes: ClassVar[frozenset[str]] = frozenset({"competitions", "not_in"})
@@ -41,7 +43,9 @@ class SyntheticSuite:
         if wanted:
             bundles = {task_id: bundles[task_id] for task_id in wanted if task_id in bundles}
             missing = {task_id: missing[task_id] for task_id in wanted if task_id in missing}
-        trained = {spec for path in self._options.not_in for spec in _identities(path)}
+        split = self._options.data / SPLIT_FILE
+        sets = self._options.not_in or ((split,) if split.is_file() and not wanted else ())
+        trained = {identity for path in sets for identity in _identities(path)}
         kept = {name: bundle for name, bundle in bundles.items() if not trained & _identity(bundle.spec)}
         notes = []
         if trained:
@@ -81,4 +85,13 @@ def _identity(spec: TaskSpec) -> frozenset[str]:
 
 
 def _identities(path: Path) -> frozenset[str]:
+    """What a training set holds: a task set, or the training side of a split made by ``sandmle split``."""
+    split = path / SPLIT_FILE if path.is_dir() else path
+    if split.is_file():
+        try:
+            entries = json.loads(split.read_text(encoding="utf-8"))["train"]
+            pairs = [(str(entry["task_hash"]), str(entry["seed_id"])) for entry in entries]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{split} is no split with a training side; make one with `sandmle split`") from error
+        return frozenset(each for task_hash, seed in pairs for each in (f"hash:{task_hash}", f"seed:{seed}"))
     return frozenset(each for root in find_bundles(path) for each in _identity(load_bundle(root, verify=False).spec))
