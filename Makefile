@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install run test test-slow lint format typecheck layers check lock clean
+.PHONY: help install run tasks test test-slow lint format typecheck layers check lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ install: $(STAMP) ## Make .venv with everything pinned
 
 run: $(STAMP) ## The whole loop, small and offline; ends with a table and an HTML report
 	$(BIN)/sandmle quickstart
+
+tasks: $(STAMP) ## One task from each of the 60 seeds, in tasksets/sixty; goes on where it was stopped
+	$(BIN)/sandmle generate --seeds all --count 60 --out tasksets/sixty $$(test ! -e tasksets/sixty/run.json || echo --resume)
 
 test: $(STAMP) ## Run the tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"

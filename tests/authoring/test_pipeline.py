@@ -71,6 +71,20 @@ def test_accepted_tasks_are_whole_and_carry_their_gate_report(mixed: tuple[Path,
     assert sorted(path.name for path in out.iterdir()) == ["funnel.jsonl", "run.json", "summary.json", "tasks"]
 
 
+@pytest.mark.ray
+def test_n10_a_ray_cluster_makes_the_same_bytes(mixed: tuple[Path, list[ProposalRecord]], tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    out, records = mixed
+    command = [sys.executable, "-m", "tests.authoring.ray_generate", request().to_json(), str(tmp_path / "ray")]
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    told = json.loads(ran.stdout.strip().splitlines()[-1])
+    assert told["stages"] == [record.stage for record in records]
+    assert tree(tmp_path / "ray" / "tasks") == tree(out / "tasks")
+    assert "no Ray cluster at 'not-an-address'" in told["refused"]
+
+
 def test_n10_task_k_is_the_same_alone_among_others_and_with_workers(
     mixed: tuple[Path, list[ProposalRecord]], tmp_path: Path
 ) -> None:

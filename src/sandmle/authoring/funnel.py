@@ -49,6 +49,9 @@ class ProposalRecord(Record):
     wall_s: float = 0.0
     cpu_s: float = 0.0
     """Of author, gate and sandboxed code together."""
+    solver_wall_s: float = 0.0
+    """Of the gate's independent solver, in the sandbox."""
+    solver_cpu_s: float = 0.0
 
     @property
     def accepted(self) -> bool:

@@ -1,4 +1,4 @@
-"""A sandbox that adds up the CPU seconds of what it runs."""
+"""A sandbox that adds up the seconds of what it runs."""
 
 from typing import Self
 
@@ -11,13 +11,14 @@ class MeteredSandbox:
 
     Attributes:
         cpu_s: CPU seconds of all executions so far.
+        wall_s: Their wall-clock seconds.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.name = sandbox.name
         self.capabilities = sandbox.capabilities
         self.workers = sandbox.workers
-        self.cpu_s = 0.0
+        self.cpu_s = self.wall_s = 0.0
         self._sandbox = sandbox
 
     def start(self) -> Self:
@@ -26,9 +27,10 @@ class MeteredSandbox:
         return self
 
     def execute(self, request: ExecRequest) -> ExecResult:
-        """Runs code in the other sandbox and counts its CPU seconds."""
+        """Runs code in the other sandbox and counts its seconds."""
         result = self._sandbox.execute(request)
         self.cpu_s += result.cpu_s
+        self.wall_s += result.wall_s
         return result
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ same alone or among others, with one worker or many, in one go or resumed.
 """
 
 import os
+import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ from sandmle.authoring.metered import MeteredSandbox
 from sandmle.authoring.randomness import digest_of
 from sandmle.errors import AuthoringError, BundleError, ConfigError, SandmleError
 from sandmle.gate import run_gate
-from sandmle.parallel import map_with, open_run_folder
+from sandmle.parallel import CONFIG_FILE, map_with, open_run_folder
 from sandmle.records import GateReport, Record, ThresholdPreset, Verdict
 from sandmle.registry import resolve
 from sandmle.sandbox import open_backend
@@ -133,6 +134,7 @@ def generate(
     out: Path,
     *,
     workers: int = 1,
+    ray: str | None = None,
     resume: bool = False,
     on_progress: Callable[[GenerateProgress], None] | None = None,
 ) -> list[ProposalRecord]:
@@ -142,6 +144,7 @@ def generate(
         request: What to make.
         out: The folder; new or empty, unless resumed.
         workers: Processes, each with its own sandbox.
+        ray: Address of a Ray cluster to run the workers on; its nodes must see ``out`` under the same path.
         resume: Go on with a run that was stopped or killed; what is done is not done again.
         on_progress: Called after every proposal.
 
@@ -166,7 +169,9 @@ def generate(
         shutil.rmtree(out / _STAGING_DIR, ignore_errors=True)
         # A folder of this run's own: a worker of a killed run may still be at its last item.
         staging = out / _STAGING_DIR / f"{os.getpid()}-{time.time_ns()}"
-        outcomes = map_with(_make, waiting, resource=_Workshop(request, out, staging), workers=workers)
+        outcomes = map_with(
+            _make, waiting, resource=_Workshop(request, out.resolve(), staging.resolve()), workers=workers, ray=ray
+        )
         for outcome in outcomes:
             record = outcome.result
             if isinstance(record, _DiskFault):
@@ -210,19 +215,31 @@ class _Workshop:
 
     @contextmanager
     def __call__(self) -> Iterator[_Bench]:
-        """Opens author and sandbox, and closes the sandbox."""
+        """Opens author and sandbox, and closes the sandbox.
+
+        Raises:
+            ConfigError: This machine does not see the folder of the run.
+        """
+        if not (self.out / CONFIG_FILE).is_file():
+            raise ConfigError(f"{platform.node()} does not see {self.out}; give a folder that all machines share")
         author = make_author(self.request.author, self.request.preset)
         with open_backend(self.request.sandbox, workers=1) as sandbox:
             yield _Bench(author, MeteredSandbox(sandbox), self.request, self.out, self.staging)
 
 
 def _make(bench: _Bench, proposal: Proposal) -> ProposalRecord | _DiskFault:
-    start_wall_s, start_cpu_s, start_sandbox_s = time.monotonic(), time.process_time(), bench.sandbox.cpu_s
+    start_wall_s, start_cpu_s = time.monotonic(), time.process_time()
+    before_wall_s, before_cpu_s = bench.sandbox.wall_s, bench.sandbox.cpu_s
     record = _author_and_judge(bench, proposal)
     if isinstance(record, _DiskFault):
         return record
-    cpu_s = time.process_time() - start_cpu_s + bench.sandbox.cpu_s - start_sandbox_s
-    return record.replace(wall_s=round(time.monotonic() - start_wall_s, 3), cpu_s=round(cpu_s, 3))
+    solver_cpu_s = bench.sandbox.cpu_s - before_cpu_s
+    return record.replace(
+        wall_s=round(time.monotonic() - start_wall_s, 3),
+        cpu_s=round(time.process_time() - start_cpu_s + solver_cpu_s, 3),
+        solver_wall_s=round(bench.sandbox.wall_s - before_wall_s, 3),
+        solver_cpu_s=round(solver_cpu_s, 3),
+    )
 
 
 def _author_and_judge(bench: _Bench, proposal: Proposal) -> ProposalRecord | _DiskFault:

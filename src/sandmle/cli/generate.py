@@ -29,7 +29,15 @@ def command(
     preset: Annotated[
         Literal["calibrated", "paper"], typer.Option(help="How milestones are set and what the gate asks of them.")
     ] = "calibrated",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, or Ray actors; one a core of this machine by default.")
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Run on this Ray cluster: auto or host:port; DIR must be shared by its nodes."
+        ),
+    ] = None,
     sandbox: Annotated[str, typer.Option(help="Sandbox backend for the gate's solver.")] = "forkserver",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that is there.")] = False,
     as_json: JsonOption = False,
@@ -54,6 +62,7 @@ def command(
             request,
             out,
             workers=workers,
+            ray=ray,
             resume=resume,
             on_progress=lambda progress: line.update(progress.n_done, _note(progress)),
         )

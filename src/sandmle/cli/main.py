@@ -10,7 +10,23 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import doctor, exec_, generate, grade, play, quickstart, report, rollout, seeds, validate, view
+from sandmle.cli import (
+    doctor,
+    exec_,
+    export,
+    faults,
+    generate,
+    grade,
+    import_,
+    play,
+    quickstart,
+    report,
+    rollout,
+    seeds,
+    split,
+    validate,
+    view,
+)
 from sandmle.cli import eval as eval_
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
@@ -45,6 +61,10 @@ app.command("quickstart")(quickstart.command)
 app.add_typer(seeds.app, name="seeds")
 app.command("generate")(generate.command)
 app.command("validate")(validate.command)
+app.command("split")(split.command)
+app.command("faults")(faults.command)
+app.command("export")(export.command)
+app.command("import")(import_.command)
 app.command("grade")(grade.command)
 app.command("exec")(exec_.command)
 app.command("play")(play.command)

@@ -36,7 +36,7 @@ class Outcome(Generic[Item, Result]):
 
 
 def map_items(
-    function: Callable[[Item], Result], items: Sequence[Item], *, workers: int = 1
+    function: Callable[[Item], Result], items: Sequence[Item], *, workers: int = 1, ray: str | None = None
 ) -> Iterator[Outcome[Item, Result]]:
     """Applies a function to every item and yields outcomes as they finish.
 
@@ -44,11 +44,12 @@ def map_items(
         function: Picklable when ``workers`` is above 1.
         items: The items; each carries its own ``rng_seed``, so that results do not depend on order or worker count.
         workers: Processes; 1 runs everything in this process.
+        ray: Address of a Ray cluster to run on instead.
 
     Raises:
-        ConfigError: ``workers`` is below 1.
+        ConfigError: ``workers`` is below 1, or the cluster cannot be reached.
     """
-    return map_with(_WithoutResource(function), items, resource=nullcontext, workers=workers)
+    return map_with(_WithoutResource(function), items, resource=nullcontext, workers=workers, ray=ray)
 
 
 def map_with(
@@ -57,6 +58,7 @@ def map_with(
     *,
     resource: Callable[[], AbstractContextManager[Resource]],
     workers: int = 1,
+    ray: str | None = None,
 ) -> Iterator[Outcome[Item, Result]]:
     """Like ``map_items``, with something that every worker opens once and closes at its end: a sandbox, a connection.
 
@@ -65,13 +67,18 @@ def map_with(
         items: The items.
         resource: Returns a context manager; called once in each worker, and picklable when ``workers`` is above 1.
         workers: Processes; 1 runs everything in this process, where an item that kills it kills all.
+        ray: Address of a Ray cluster to run on instead, where ``workers`` is the number of actors; see ``on_ray``.
 
     Raises:
-        ConfigError: ``workers`` is below 1.
+        ConfigError: ``workers`` is below 1, or the cluster cannot be reached.
         SandmleError: A worker could not open its resource.
     """
     if workers < 1:
         raise ConfigError(f"workers is {workers}; give 1 or more")
+    if ray is not None and items:
+        from sandmle.parallel.on_ray import map_on_ray  # ray is an extra
+
+        return map_on_ray(function, items, resource, min(workers, len(items)), ray)
     if workers == 1 or not items:
         return _map_here(function, items, resource)
     return _map_in_processes(function, items, resource, min(workers, len(items)))
@@ -94,7 +101,7 @@ def _map_here(
         return
     with resource() as opened:
         for index, item in enumerate(items):
-            yield _run(function, opened, index, item)
+            yield run_one(function, opened, index, item)
 
 
 @dataclass
@@ -212,7 +219,7 @@ def _work(pipe: Connection, function: Callable[[Any, Any], Any], opened: Any) ->
         pipe.send(_Ready())
         while True:
             index, item = pipe.recv()
-            pipe.send(_run(function, opened, index, item))
+            pipe.send(run_one(function, opened, index, item))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
@@ -228,9 +235,10 @@ def _leave(signum: int, frame: object) -> None:
     raise SystemExit(128 + signum)
 
 
-def _run(
+def run_one(
     function: Callable[[Resource, Item], Result], resource: Resource, index: int, item: Item
 ) -> Outcome[Item, Result]:
+    """Returns what became of one item; whatever it raises is its outcome."""
     try:
         return Outcome(index, item, result=function(resource, item))
     except SandmleError as error:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from sandmle.cli.main import app
 from sandmle.errors import ConfigError
 from sandmle.evaluation.suites import SuiteOptions, open_suite
+from sandmle.evaluation.suites.boards import place_thresholds
 from sandmle.evaluation.suites.mle_bench import MleBenchLiteSuite, MleBenchSuite
 from sandmle.evaluation.suites.mle_bench_reports import read_submissions
 from sandmle.evaluation.suites.official import DIFFERENCE
@@ -18,7 +19,6 @@ from sandmle.evaluation.suites.rules import builtin_rules
 from sandmle.evaluation.suites.testing import check_suite
 from sandmle.grading import Grader
 from sandmle.records import GradeStatus, Medal
-from sandmle.tasks.leaderboard import place_thresholds
 from tests.evaluation.suites.lite import Made, csv, many_classes, write_prepared
 
 CACTUS, PIZZA, TAXI = "aerial-cactus-identification", "random-acts-of-pizza", "new-york-city-taxi-fare-prediction"

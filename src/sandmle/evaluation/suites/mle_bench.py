@@ -12,6 +12,7 @@ import yaml
 from sandmle.env.feedback import SubmissionGrader
 from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.evaluation.suites.base import SuiteOptions, SuiteTasks
+from sandmle.evaluation.suites.boards import leaderboard_thresholds, place_thresholds
 from sandmle.evaluation.suites.competitions import (
     DAY_S,
     CompetitionBundle,
@@ -29,7 +30,6 @@ from sandmle.grading.answers import ANSWER_CAPS
 from sandmle.records import Leaderboard, SeedRecord, Thresholds
 from sandmle.seeds import catalogue
 from sandmle.tasks import Bundle
-from sandmle.tasks.leaderboard import leaderboard_thresholds, place_thresholds
 
 SCORE_DECIMALS = 5
 """MLE-bench rounds a score to 5 decimals before it is held against the leaderboard."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from sandmle.env.feedback import Leaderboard, SubmissionGrader
 from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.evaluation.suites.base import SuiteOptions, SuiteTasks
+from sandmle.evaluation.suites.boards import board_rank, leaderboard_thresholds
 from sandmle.evaluation.suites.competitions import (
     CompetitionBundle,
     CompetitionFiles,
@@ -25,7 +26,6 @@ from sandmle.grading.answers import ANSWER_CAPS
 from sandmle.records import Direction, GradeReport
 from sandmle.seeds import catalogue
 from sandmle.tasks import Bundle
-from sandmle.tasks.leaderboard import board_rank, leaderboard_thresholds
 
 BOARDS = ("private", "public")
 _FOLDERS = {"private/test.csv": "private/test_answer.csv", "private/answers.csv": "private/test_answer.csv"}

@@ -3,8 +3,9 @@
 import pytest
 
 from sandmle.errors import BundleError
+from sandmle.evaluation.suites.boards import board_rank, leaderboard_thresholds
+from sandmle.formats.leaderboard import medal_positions
 from sandmle.records import Direction
-from sandmle.tasks.leaderboard import board_rank, leaderboard_thresholds, medal_places
 
 UP, DOWN = Direction.MAXIMIZE, Direction.MINIMIZE
 
@@ -29,7 +30,7 @@ UP, DOWN = Direction.MAXIMIZE, Direction.MINIMIZE
     ],
 )
 def test_medal_places(n_teams: int, places: tuple[int, int, int]) -> None:
-    assert medal_places(n_teams) == places
+    assert medal_positions(n_teams) == places
 
 
 def published_places(n_teams: int) -> tuple[int, ...]:
@@ -44,7 +45,7 @@ def published_places(n_teams: int) -> tuple[int, ...]:
 
 
 def test_places_are_the_published_rule_for_every_count() -> None:
-    assert [n for n in range(1, 20_001) if medal_places(n) != published_places(n)] == []
+    assert [n for n in range(1, 20_001) if medal_positions(n) != published_places(n)] == []
 
 
 def test_thresholds_are_the_scores_at_the_places() -> None:

@@ -1,0 +1,1 @@
+"""Programs that are copied into exported tasks. They are read as text and never imported here."""
