@@ -68,6 +68,12 @@ def test_rollout_exits_1_when_the_machinery_failed(bundle: Bundle, tmp_path: Pat
         (["--reward", "papers"], ConfigError, "episode.reward"),
         (["--grammar", "fence"], ConfigError, "did you mean 'fenced'"),
         (["--scaffold", "reakt"], ConfigError, "did you mean 'react'"),
+        (["--scaffold", "aide", "--scaffold-option", "num_draft=3"], ConfigError, "did you mean 'num_drafts'"),
+        (["--scaffold", "aide", "--scaffold-option", "num_drafts=0"], ConfigError, "num_drafts"),
+        (["--scaffold", "aide", "--scaffold-option", "num_drafts"], ConfigError, "write KEY=VALUE"),
+        (["--scaffold", "aide", "--scaffold-option", "num_drafts=["], ConfigError, "cannot be read"),
+        (["--scaffold-option", "num_drafts=3"], ConfigError, "has no options"),
+        (["--cost-budget", "1"], ConfigError, "--prompt-price"),
         (["--policy", "scriptd:x"], ConfigError, "did you mean 'scripted'"),
         (["--sandbox", "forkserv"], ConfigError, "did you mean 'forkserver'"),
         (["--tasks", "/no/such/folder"], BundleError, "/no/such/folder"),
@@ -229,3 +235,41 @@ def test_g41_a_real_timeout_is_graded(bundle: Bundle, tmp_path: Path) -> None:
     made = next(iter(read_trajectories(tmp_path / "run")))
     assert (str(made.steps[0].exec_status), str(made.status), made.reward) == ("timeout", "max_turns", 1.0)
     assert "written" in made.steps[0].observation
+
+
+def test_rollout_of_a_search_keeps_no_journal_of_what_is_done(bundle: Bundle, tmp_path: Path) -> None:
+    file = tmp_path / "replies.json"
+    file.write_text(json.dumps(["```python\nsubmit oracle.csv\nprint Validation score: 1\n```"]))
+    more = ["--scaffold", "aide", "--scaffold-option", "num_drafts=2", "--max-turns", "3"]
+    result = invoke(*rollout_args(bundle, file, tmp_path / "run", *more))
+    assert result.exit_code == 0, result.output
+    [made] = read_trajectories(tmp_path / "run")
+    assert (made.scaffold, [node.operator for node in made.nodes]) == ("aide", ["draft", "draft", "improve"])
+    assert made.terms["gold"] == 1.0
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["scaffold_options"] == {"num_drafts": 2}
+    assert not (tmp_path / "run" / "journals").exists()
+
+
+def test_rollout_of_a_search_goes_on_after_a_kill(bundle: Bundle, tmp_path: Path) -> None:
+    file = tmp_path / "replies.json"
+    file.write_text(json.dumps(["```python\nsubmit oracle.csv\nprint Validation score: 1\nsleep 0.2\n```"]))
+    more = ["--scaffold", "aide", "--max-turns", "6"]
+    args = rollout_args(bundle, file, tmp_path / "run", *more)
+    process = subprocess.Popen([sys.executable, "-m", "sandmle.cli.main", *args], cwd=Path(__file__).parents[2])
+    journals = tmp_path / "run" / "journals"
+    deadline = time.monotonic() + 60
+    while sum(len(each.read_bytes().splitlines()) for each in journals.glob("*.jsonl")) < 3:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    [journal] = journals.iterdir()
+    n_kept = sum(line.endswith(b"\n") for line in journal.read_bytes().splitlines(keepends=True)) - 1
+    assert 2 <= n_kept < 6
+    result = invoke(*args, "--resume", "--json")
+    assert result.exit_code == 0, result.output
+    [made] = read_trajectories(tmp_path / "run")
+    assert [node.index for node in made.nodes] == list(range(6))
+    assert sum(step.exec_status is not None for step in made.steps) == 6
+    assert not journals.exists()

@@ -1,1 +1,1 @@
-from tests.episode_fixtures import bundle, grader, sandbox  # noqa: F401
+from tests.episode_fixtures import bundle, grader, needs_sandbox, sandbox  # noqa: F401

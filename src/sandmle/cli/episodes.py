@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandmle.cli.output import ProgressLine, console, progress_line
+from sandmle.errors import ConfigError
 
 if TYPE_CHECKING:
     from sandmle.rollouts import RolloutProgress
@@ -70,3 +71,23 @@ def failure_lines(failures: list[dict[str, Any]]) -> list[str]:
     if len(counts) > _MAX_REASONS:
         lines.append(f"failed: {len(counts) - _MAX_REASONS} further reasons, see summary.json")
     return lines
+
+
+def read_options(pairs: list[str]) -> dict[str, Any]:
+    """Returns the settings of ``KEY=VALUE`` pairs; a value is read as YAML reads it.
+
+    Raises:
+        ConfigError: A pair has no equals sign, or its value cannot be read.
+    """
+    import yaml
+
+    options = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        try:
+            options[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--scaffold-option {pair!r} has a value that cannot be read; quote it") from error
+        if not equals:
+            raise ConfigError(f"--scaffold-option {pair!r} has no value; write KEY=VALUE")
+    return options

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sandmle.cli.episodes import EpisodesShown, failure_lines
+from sandmle.cli.episodes import EpisodesShown, failure_lines, read_options
 from sandmle.cli.output import JsonOption, console, error_console, print_json
 from sandmle.cli.report import print_report
 
@@ -41,7 +41,12 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="YAML with grading rules of further competitions.")
     ] = None,
     memory_mb: Annotated[int, typer.Option(min=64, help="Memory of one execution on real data.")] = 16_384,
-    scaffold: Annotated[str, typer.Option(help="The loop round the policy.")] = "react",
+    scaffold: Annotated[
+        str, typer.Option(help="The loop round the policy: react, aide, aira, aira_mcts, aira_evolutionary, mle_agent.")
+    ] = "react",
+    scaffold_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of the scaffold; may be given repeatedly.")
+    ] = None,
     attempts: Annotated[int, typer.Option(min=1, help="Episodes of each policy at each task, each with its seed.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that is there.")] = False,
     grammar: Annotated[str, typer.Option(help="How replies name their action: react or fenced.")] = "react",
@@ -52,6 +57,10 @@ def command(
     step_s: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one execution. [suite's own]")] = None,
     episode_s: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one episode. [suite's own]")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of one reply.")] = None,
+    token_budget: Annotated[int | None, typer.Option(min=1, help="Tokens of all replies of one episode.")] = None,
+    cost_budget: Annotated[float | None, typer.Option(min=0.0, help="US dollars for one episode.")] = None,
+    prompt_price: Annotated[float | None, typer.Option(min=0.0, help="US dollars per million prompt tokens.")] = None,
+    reply_price: Annotated[float | None, typer.Option(min=0.0, help="US dollars per million reply tokens.")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, help="Sampling temperature.")] = 1.0,
     base_url: Annotated[str | None, typer.Option(help="Address of the model's server, with its /v1.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the API key.")] = None,
@@ -88,6 +97,8 @@ def command(
     if submissions is not None:
         _grade_submissions(opened_suite, submissions, out, as_json=as_json)
         return
+    if cost_budget is not None and (prompt_price is None or reply_price is None):
+        raise ConfigError("--cost-budget needs prices; give --prompt-price and --reply-price as well")
     if not policy:
         raise ConfigError("name a policy with --policy, or a list of submissions with --submissions")
     episode: dict[str, Any] = {
@@ -95,14 +106,23 @@ def command(
         "max_turns": max_turns,
         "step_wall_s": step_s,
         "episode_s": episode_s,
+        "max_trajectory_tokens": token_budget,
+        "max_cost_usd": cost_budget,
     }
     evaluation = prepare(
         opened_suite,
         policy,
         grader=grader,
         episode={"grammar": grammar, **{name: value for name, value in episode.items() if value is not None}},
-        policy_options={"base_url": base_url, "api_key_env": api_key_env, "concurrency": concurrency},
+        policy_options={
+            "base_url": base_url,
+            "api_key_env": api_key_env,
+            "concurrency": concurrency,
+            "usd_per_million_prompt": prompt_price,
+            "usd_per_million_completion": reply_price,
+        },
         scaffold=scaffold,
+        scaffold_options=read_options(scaffold_option or []),
         attempts=attempts,
         rng_seed=rng_seed,
         sampling={"temperature": temperature, "max_tokens": max_tokens},

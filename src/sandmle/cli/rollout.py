@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from sandmle.cli.episodes import EpisodesShown, print_summary
+from sandmle.cli.episodes import EpisodesShown, print_summary, read_options
 from sandmle.cli.output import JsonOption, error_console, print_json
+from sandmle.errors import ConfigError
 
 
 def command(
@@ -16,16 +17,25 @@ def command(
         typer.Option(metavar="P", help="scripted:NAME, chat:MODEL or package.module:opener; may be given repeatedly."),
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run directory; new, or entered with --resume.")],
-    scaffold: Annotated[str, typer.Option(help="The loop round the policy.")] = "react",
+    scaffold: Annotated[
+        str, typer.Option(help="The loop round the policy: react, aide, aira, aira_mcts, aira_evolutionary, mle_agent.")
+    ] = "react",
+    scaffold_option: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of the scaffold; may be given repeatedly.")
+    ] = None,
     attempts: Annotated[int, typer.Option(min=1, help="Episodes of each policy at each task.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that is there.")] = False,
     grammar: Annotated[str, typer.Option(help="How replies name their action: react or fenced.")] = "react",
     feedback: Annotated[str, typer.Option(help="Scores shown to the agent: none, public or oracle.")] = "public",
     reward: Annotated[str, typer.Option(help="Reward preset: paper, release or sparse.")] = "paper",
-    max_turns: Annotated[int, typer.Option(min=1, help="Model calls in one episode.")] = 20,
+    max_turns: Annotated[int, typer.Option(min=1, help="Turns, actions or scripts in one episode.")] = 20,
     step_s: Annotated[float, typer.Option(min=0.1, help="Seconds for one execution.")] = 90.0,
     episode_s: Annotated[float, typer.Option(min=0.1, help="Seconds for one episode.")] = 1200.0,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of one reply.")] = None,
+    token_budget: Annotated[int | None, typer.Option(min=1, help="Tokens of all replies of one episode.")] = None,
+    cost_budget: Annotated[float | None, typer.Option(min=0.0, help="US dollars for one episode.")] = None,
+    prompt_price: Annotated[float | None, typer.Option(min=0.0, help="US dollars per million prompt tokens.")] = None,
+    reply_price: Annotated[float | None, typer.Option(min=0.0, help="US dollars per million reply tokens.")] = None,
     temperature: Annotated[float, typer.Option(min=0.0, help="Sampling temperature.")] = 1.0,
     base_url: Annotated[str | None, typer.Option(help="Address of the model's server, with its /v1.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the API key.")] = None,
@@ -46,12 +56,21 @@ def command(
     from sandmle.rollouts import load_tasks, plan, run_rollouts
     from sandmle.sandbox import open_backend
 
+    if cost_budget is not None and (prompt_price is None or reply_price is None):
+        raise ConfigError("--cost-budget needs prices; give --prompt-price and --reply-price as well")
     bundles = load_tasks(tasks)
     config = plan(
         bundles,
         policy,
-        policy_options={"base_url": base_url, "api_key_env": api_key_env, "concurrency": concurrency},
+        policy_options={
+            "base_url": base_url,
+            "api_key_env": api_key_env,
+            "concurrency": concurrency,
+            "usd_per_million_prompt": prompt_price,
+            "usd_per_million_completion": reply_price,
+        },
         scaffold=scaffold,
+        scaffold_options=read_options(scaffold_option or []),
         attempts=attempts,
         rng_seed=rng_seed,
         sampling={"temperature": temperature, "max_tokens": max_tokens},
@@ -62,6 +81,8 @@ def command(
             "max_turns": max_turns,
             "step_wall_s": step_s,
             "episode_s": episode_s,
+            "max_trajectory_tokens": token_budget,
+            "max_cost_usd": cost_budget,
         },
         sandbox=sandbox,
     )

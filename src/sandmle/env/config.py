@@ -50,6 +50,8 @@ class EpisodeConfig(Record):
     """Most tokens of one reply."""
     max_trajectory_tokens: int | None = Field(default=None, gt=0)
     """Tokens of all replies together; the episode ends when they are used up."""
+    max_cost_usd: float | None = Field(default=None, gt=0)
+    """Money for all replies together, where the policy knows its prices."""
     observation_chars: int = Field(default=8000, ge=200)
     """Longest output shown of one execution; more is cut in the middle with a visible mark."""
     stuck_after: int = Field(default=4, gt=0)

@@ -6,13 +6,15 @@ face. The episode never raises for anything that the agent, the sandbox or the g
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sandmle.env.config import EpisodeConfig
-from sandmle.env.feedback import Feedback, SubmissionGrader, SubmissionView
+from sandmle.env.feedback import Feedback, ScoreAnswer, SubmissionGrader, SubmissionView
 from sandmle.env.prompting import observation_text, opening_messages, run_text
+from sandmle.env.results import EpisodeResult, StepResult, Trial, exec_fields
 from sandmle.env.rewards import episode_reward, reward_terms
 from sandmle.env.workspace import Workspace
 from sandmle.errors import ConfigError, SandmleError
@@ -38,44 +40,6 @@ _MIN_RUN_S = 0.5
 
 
 @dataclass(frozen=True)
-class StepResult:
-    """What became of one reply.
-
-    Attributes:
-        observation: The next user message, as the grammar wraps it.
-        terminated: The agent ended the episode.
-        truncated: A limit or a fault ended it.
-        status: How it ended; None while it goes on.
-        record: The step, for the trajectory.
-    """
-
-    observation: str
-    terminated: bool
-    truncated: bool
-    status: TrajectoryStatus | None
-    record: StepRecord
-
-
-@dataclass(frozen=True)
-class EpisodeResult:
-    """What the episode earned.
-
-    Attributes:
-        grade: The grade on the private rows; None if the grader failed.
-        reward: None after a fault that is not the agent's.
-        terms: Every reward term.
-        status: How the episode ended, with faults of the grader.
-        failure: The fault that ended the episode, if one did.
-    """
-
-    grade: GradeReport | None
-    reward: float | None
-    terms: dict[str, float]
-    status: TrajectoryStatus
-    failure: Failure | None
-
-
-@dataclass(frozen=True)
 class _Outcome:
     """What an action led to: the words for the agent, and the fields of the step that it fills."""
 
@@ -92,6 +56,7 @@ class _Progress:
     submission: SubmissionView = field(default_factory=SubmissionView)
     n_feedback: int = 0
     tokens: int = 0
+    cost_usd: float = 0.0
     started_s: float = 0.0
     queued_s: float = 0.0
     status: TrajectoryStatus | None = None
@@ -111,6 +76,7 @@ class Episode:
         config: EpisodeConfig | None = None,
         rng_seed: int = 0,
         slots: asyncio.Semaphore | None = None,
+        journal: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepares an episode; nothing happens before ``reset``.
@@ -122,6 +88,7 @@ class Episode:
             config: The rules.
             rng_seed: Seeds the executions.
             slots: Held during an execution, so that a driver can bound the threads that wait for the sandbox.
+            journal: File in which a scaffold may keep what was done, to go on from it after a kill; None for nowhere.
             clock: Seconds from any start, for the limits.
 
         Raises:
@@ -131,6 +98,7 @@ class Episode:
         self.config = config or EpisodeConfig()
         self.grammar: Grammar = get_grammar(self.config.grammar)
         self.rng_seed = rng_seed
+        self.journal = journal
         self._sandbox = sandbox
         self._feedback = Feedback(grader, self.config)
         self._slots = slots
@@ -187,10 +155,8 @@ class Episode:
             ConfigError: The episode is not running.
         """
         now = self._now
-        if now.workspace is None or now.status is not None:
-            raise ConfigError("the episode is not running; call reset() first")
-        now.tokens += _count_tokens(completion)
-        now.queued_s += completion.usage.lost_s
+        self._check_running()
+        self._charge(completion)
         parsed = self.grammar.parse(completion.text, completion.finish_reason)
         record = StepRecord(
             index=len(now.steps),
@@ -208,7 +174,8 @@ class Episode:
         else:
             outcome = await self._carry_out(parsed.action)
         now.steps.append(record.replace(**outcome.changes))
-        self._check_limits()
+        self._check_budget()
+        self._check_turns()
         status = self.status
         turns_left = None if status is not None else self.config.max_turns - len(now.steps)
         text = observation_text(outcome.text, parsed.notes, turns_left)
@@ -221,6 +188,65 @@ class Episode:
             status=status,
             record=now.steps[-1],
         )
+
+    async def try_script(self, code: str) -> Trial:
+        """Runs a script in an empty folder of its own, for scaffolds that compare scripts.
+
+        The episode's workspace and the submission that counts stay as they are; see :meth:`choose`.
+
+        Raises:
+            ConfigError: The episode is not running.
+        """
+        self._check_running()
+        workspace = await asyncio.to_thread(Workspace)
+        try:
+            outcome, result = await self._run_in(workspace, code)
+        finally:
+            await asyncio.shield(asyncio.to_thread(workspace.remove))
+        if result is None:
+            return Trial(None, None, outcome.text, outcome.text)
+        view = SubmissionView().after(result, SUBMISSION_FILE)
+        problem = await self._feedback.problem(view)
+        words = "submission.csv is there and has the right form." if not problem else problem
+        text = run_text(result, words, self.config.observation_chars)
+        return Trial(result, view.data, problem, text)
+
+    async def show_score(self, submission: bytes | None) -> ScoreAnswer:
+        """Answers a request for the score of a submission, as far as the feedback of this episode allows."""
+        view = SubmissionView(submission, is_there=submission is not None)
+        answer = await self._feedback.show_score(view, self.config.max_feedback - self._now.n_feedback)
+        self._now.n_feedback += answer.was_shown
+        return answer
+
+    def choose(self, submission: bytes) -> None:
+        """Makes a submission the one that is graded, until another one is chosen."""
+        self._now.submission = SubmissionView(submission, is_there=True)
+
+    def log(self, record: StepRecord, completion: Completion | None = None) -> StepRecord:
+        """Keeps a step that a scaffold carried out itself and ends the episode when time, tokens or money are over.
+
+        Args:
+            record: The step; it gets the next index.
+            completion: The reply, whose tokens and cost are charged.
+        """
+        now = self._now
+        if completion is not None:
+            self._charge(completion)
+        now.steps.append(record.replace(index=len(now.steps)))
+        self._check_budget()
+        return now.steps[-1]
+
+    def restore(self, steps: Iterable[StepRecord], *, used_s: float, tokens: int, cost_usd: float) -> None:
+        """Puts an episode that has just been reset where an earlier process left it."""
+        now = self._now
+        now.steps.extend(steps)
+        now.n_feedback = sum(step.feedback_score is not None for step in now.steps)
+        now.tokens, now.cost_usd = tokens, cost_usd
+        now.started_s -= used_s
+
+    def spent(self) -> tuple[float, int, float]:
+        """Returns seconds, tokens and dollars that the episode has used, as :meth:`restore` takes them."""
+        return self.config.episode_s - self.time_left_s(), self._now.tokens, self._now.cost_usd
 
     def end(self, status: TrajectoryStatus, failure: Failure | None = None) -> None:
         """Ends a running episode for a reason that only its driver knows: the policy failed, the context is full.
@@ -288,57 +314,57 @@ class Episode:
 
     async def _run(self, code: str) -> _Outcome:
         now = self._now
-        limits = self.bundle.spec.limits
-        try:
-            result = await self._execute(code, min(self.config.step_wall_s, limits.step_wall_s), limits.memory_mb)
-        except ConfigError as error:
-            return self._refused(error)
-        except SandmleError as error:
-            return self._sandbox_failed(str(error))
-        except Exception as error:  # a bug in a backend must not cost the other episodes
-            return self._sandbox_failed(f"{type(error).__name__}: {error}")
+        outcome, result = await self._run_in(now.workspace, code)
         if result is None:
-            now.status = TrajectoryStatus.TIME_BUDGET
-            return _Outcome("The time for this episode is over; the script was not run.")
+            return outcome
         now.submission = now.submission.after(result, SUBMISSION_FILE)
         submission = await self._feedback.describe(now.submission)
         text = run_text(result, submission, self.config.observation_chars)
-        changes: dict[str, Any] = {
-            "exec_status": result.status,
-            "exec_wall_s": result.wall_s,
-            "exec_cpu_s": result.cpu_s,
-            "exec_peak_memory_mb": result.peak_memory_mb,
-            "has_submission": now.submission.is_there,
-        }
-        return _Outcome(text, changes)
+        return _Outcome(text, exec_fields(result, has_submission=now.submission.is_there))
 
-    async def _execute(self, code: str, wall_s: float, memory_mb: int) -> ExecResult | None:
+    async def _run_in(self, workspace: Workspace | None, code: str) -> tuple[_Outcome, ExecResult | None]:
+        """Runs code in a folder; without a result, the outcome says why, and the episode may have ended."""
+        try:
+            result = await self._execute(workspace, code)
+        except ConfigError as error:
+            return self._refused(error, workspace), None
+        except SandmleError as error:
+            return self._sandbox_failed(str(error)), None
+        except Exception as error:  # a bug in a backend must not cost the other episodes
+            return self._sandbox_failed(f"{type(error).__name__}: {error}"), None
+        if result is None:
+            self._now.status = TrajectoryStatus.TIME_BUDGET
+            return _Outcome("The time for this episode is over; the script was not run."), None
+        return _Outcome(""), result
+
+    async def _execute(self, workspace: Workspace | None, code: str) -> ExecResult | None:
         """Runs code within the time that is left; None when there is none."""
-        now = self._now
+        now, limits = self._now, self.bundle.spec.limits
         waited_from_s = self._clock()
         async with self._slots or asyncio.Semaphore():
             now.queued_s += self._clock() - waited_from_s
-            wall_s = min(wall_s, self.time_left_s())
-            if wall_s < _MIN_RUN_S or now.workspace is None:
+            wall_s = min(self.config.step_wall_s, limits.step_wall_s, self.time_left_s())
+            if wall_s < _MIN_RUN_S or workspace is None:
                 return None
             request = ExecRequest(
                 code=code,
-                workspace=now.workspace.path,
+                workspace=workspace.path,
                 inputs=self.bundle.public_dir,
-                limits=Limits(wall_s=wall_s, memory_mb=memory_mb),
+                limits=Limits(wall_s=wall_s, memory_mb=limits.memory_mb),
                 rng_seed=self.rng_seed,
                 collect=(SUBMISSION_FILE,),
             )
             return await asyncio.to_thread(self._sandbox.execute, request)
 
-    def _refused(self, error: ConfigError) -> _Outcome:
+    def _refused(self, error: ConfigError, workspace: Workspace | None) -> _Outcome:
         """Tells the agent that its files keep the sandbox from running more; without files of its own it is our fault.
 
         An agent must not be able to end an episode without a reward by what it leaves in its workspace.
         """
         now = self._now
-        has_left_files = any(step.exec_status is not None for step in now.steps)
-        is_in_place = now.workspace is not None and now.workspace.path.is_dir() and self.bundle.public_dir.is_dir()
+        is_its_own = workspace is not None and workspace is now.workspace
+        has_left_files = is_its_own and any(step.exec_status is not None for step in now.steps)
+        is_in_place = workspace is not None and workspace.path.is_dir() and self.bundle.public_dir.is_dir()
         if not (has_left_files and is_in_place):
             return self._sandbox_failed(str(error))
         text = "The script was not run: the sandbox cannot use the working folder as your earlier scripts left it."
@@ -351,19 +377,35 @@ class Episode:
         self._now.failure = Failure(boundary="sandbox", message=clean_text(message))
         return _Outcome("The machine that runs scripts has failed; this is not your fault.")
 
-    def _check_limits(self) -> None:
+    def _check_running(self) -> None:
+        if self._now.workspace is None or self._now.status is not None:
+            raise ConfigError("the episode is not running; call reset() first")
+
+    def _charge(self, completion: Completion) -> None:
+        now = self._now
+        now.tokens += _count_tokens(completion)
+        now.cost_usd += completion.usage.cost_usd or 0.0
+        now.queued_s += completion.usage.lost_s
+
+    def _check_budget(self) -> None:
         now, config = self._now, self.config
         if now.status is not None:
             return
-        total = config.max_trajectory_tokens
+        if config.max_trajectory_tokens is not None and now.tokens >= config.max_trajectory_tokens:
+            now.status = TrajectoryStatus.TOKEN_BUDGET
+        elif config.max_cost_usd is not None and now.cost_usd >= config.max_cost_usd:
+            now.status = TrajectoryStatus.COST_BUDGET
+        elif self.time_left_s() <= 0:
+            now.status = TrajectoryStatus.TIME_BUDGET
+
+    def _check_turns(self) -> None:
+        now, config = self._now, self.config
+        if now.status is not None:
+            return
         if _run_length(now.steps, lambda step: step.reply_status is ReplyStatus.EMPTY) >= config.max_empty:
             now.status = TrajectoryStatus.EMPTY_REPLY
         elif _is_stuck(now.steps, config.stuck_after):
             now.status = TrajectoryStatus.STUCK
-        elif total is not None and now.tokens >= total:
-            now.status = TrajectoryStatus.TOKEN_BUDGET
-        elif self.time_left_s() <= 0:
-            now.status = TrajectoryStatus.TIME_BUDGET
         elif len(now.steps) >= config.max_turns:
             now.status = TrajectoryStatus.MAX_TURNS
 

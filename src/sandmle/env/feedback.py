@@ -87,6 +87,18 @@ class Feedback:
             return "submission.csv is there and has the right form."
         return f"submission.csv is there, but it is not valid: {clean_text(problem.message)}"
 
+    async def problem(self, submission: SubmissionView) -> str:
+        """Returns what is wrong with submission.csv, one sentence; empty when it may be handed in.
+
+        A form that cannot be checked for a fault of ours is not held against the agent.
+        """
+        if not submission.is_there:
+            return f"There is no usable submission.csv: {submission.reason or 'the script wrote none'}."
+        problem, failure = await self._within_limit(lambda: self._grader.check(submission.data))
+        if failure is not None or problem is None or problem.status.is_ours:
+            return ""
+        return f"submission.csv is there, but it is not valid: {clean_text(problem.message)}"
+
     async def show_score(self, submission: SubmissionView, n_left: int) -> ScoreAnswer:
         """Returns the score as far as the rules allow.
 

@@ -4,7 +4,8 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from sandmle.env.episode import Episode, EpisodeResult, StepResult
+from sandmle.env.episode import Episode
+from sandmle.env.results import EpisodeResult, StepResult
 from sandmle.grammars.scan import clean_text
 from sandmle.records import Completion, Message
 

@@ -57,8 +57,8 @@ def open_policy(spec: str, **options: Any) -> Policy:
 
 
 def open_scripted(argument: str, options: PolicyOptions) -> Policy:
-    """Returns a scripted engineer that writes in the grammar of the options."""
-    from sandmle.policies import scripted
+    """Returns a scripted engineer for any scaffold; in a transcript it writes in the grammar of the options."""
+    from sandmle.policies import proposer
 
-    policy: Policy = scripted.open_scripted(argument, options.grammar)
+    policy: Policy = proposer.open_proposer(argument, options.grammar)
     return policy

@@ -14,6 +14,7 @@ from sandmle.records.execution import CollectedFile, ExecResult, ExecStatus, Lim
 from sandmle.records.gate import CheckResult, GateReport, Verdict
 from sandmle.records.grade import BoardRank, GradeReport, GradeStatus, Medal
 from sandmle.records.ladder import Ladder, Rung, Tier
+from sandmle.records.search import Operator, SearchNode
 from sandmle.records.task import (
     MILESTONES,
     ColumnSpec,
@@ -60,11 +61,13 @@ __all__ = [
     "Medal",
     "Message",
     "Modality",
+    "Operator",
     "PredictionKind",
     "Provenance",
     "Record",
     "ReplyStatus",
     "Rung",
+    "SearchNode",
     "SeedRecord",
     "StepRecord",
     "StructuralDNA",

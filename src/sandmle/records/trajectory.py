@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from sandmle.records.base import Record
 from sandmle.records.execution import ExecStatus
 from sandmle.records.grade import GradeReport
+from sandmle.records.search import SearchNode
 
 
 class Message(Record):
@@ -110,9 +111,14 @@ class StepRecord(Record):
     """A regular submission.csv lay in the workspace after the step."""
     feedback_score: float | None = None
     """Score shown to the agent in this step, if any."""
+    validation_score: float | None = None
+    """What the script measured on its own held-out rows, where the scaffold reads it."""
     model_s: float = 0.0
     notes: tuple[str, ...] = ()
     """What was ignored in the reply, and why."""
+    prompt: tuple[Message, ...] = ()
+    """What the model was sent after the trajectory's ``messages``, in a tree search, which asks anew for every script;
+    empty where the prompt is the transcript so far."""
 
 
 class TrajectoryStatus(StrEnum):
@@ -122,6 +128,7 @@ class TrajectoryStatus(StrEnum):
     MAX_TURNS = "max_turns"
     TOKEN_BUDGET = "token_budget"
     TIME_BUDGET = "time_budget"
+    COST_BUDGET = "cost_budget"
     CONTEXT_OVERFLOW = "context_overflow"
     STUCK = "stuck"
     """The same bad or identical turn several times in a row."""
@@ -168,7 +175,12 @@ class Trajectory(Record):
     attempt: int
     rng_seed: int
     messages: tuple[Message, ...] = ()
+    """The transcript; of a tree search, what all its prompts begin with."""
     steps: tuple[StepRecord, ...] = ()
+    nodes: tuple[SearchNode, ...] = ()
+    """The tree of a search scaffold; empty for the others."""
+    chosen_node: int | None = None
+    """The node whose submission was graded."""
     prompt_ids: tuple[int, ...] | None = None  # [num_prompt_tokens]
     completion_ids: tuple[int, ...] | None = None  # [num_completion_tokens]
     loss_mask: tuple[int, ...] | None = None  # [num_completion_tokens], 1 = sampled by the model

@@ -1,7 +1,7 @@
 """What a run is: everything that its results depend on. It stands in ``run.json`` and may not change on resume."""
 
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -36,6 +36,8 @@ class RolloutConfig(Record):
     """Policies as they are opened: ``scripted:linear``, ``chat:MODEL``."""
     policy_options: PolicyOptions = PolicyOptions()
     scaffold: str = "react"
+    scaffold_options: dict[str, Any] = Field(default_factory=dict)
+    """Fields of the scaffold's ``Options`` that are not at their defaults."""
     attempts: int = Field(default=1, gt=0)
     """Episodes of each policy at each task, numbered from 0."""
     rng_seed: int = 0

@@ -8,6 +8,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import sandmle
 from sandmle.env import Episode
@@ -18,6 +19,7 @@ from sandmle.grammars.scan import clean_text
 from sandmle.policies import Policy
 from sandmle.records import Failure, Trajectory, TrajectoryStatus
 from sandmle.rollouts.config import Job, RolloutConfig, episode_seed
+from sandmle.rollouts.run_dir import journal_path
 from sandmle.sandbox.base import Sandbox
 from sandmle.scaffolds import Scaffold
 from sandmle.tasks import Bundle
@@ -43,6 +45,8 @@ class Crew:
     """Why a task of the run cannot be run, one sentence by task id."""
     open_grader: OpenGrader = Grader
     """Returns the grader of a task; called in a thread, once for the episodes of a task."""
+    run_folder: Path | None = None
+    """The run directory, for the journals of episodes under way; None for no journals."""
 
 
 async def drive(
@@ -102,7 +106,16 @@ async def _run_job(
     except SandmleError as error:
         return _failed(config, job, bundle, TrajectoryStatus.TASK_ERROR, Failure(boundary="task", message=str(error)))
     seed = episode_seed(config.rng_seed, job)
-    episode = Episode(bundle, sandbox=crew.sandbox, grader=grader, config=config.episode, rng_seed=seed, slots=slots)
+    journal = None if crew.run_folder is None else journal_path(crew.run_folder, job.key)
+    episode = Episode(
+        bundle,
+        sandbox=crew.sandbox,
+        grader=grader,
+        config=config.episode,
+        rng_seed=seed,
+        slots=slots,
+        journal=journal,
+    )
     try:
         sampling = config.sampling.replace(rng_seed=seed)
         run = crew.scaffold.run(episode, crew.policies[job.policy], sampling, attempt=job.attempt)

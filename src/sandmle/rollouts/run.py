@@ -63,7 +63,7 @@ def plan(
     }
     config = checked(RolloutConfig, values)
     get_grammar(config.episode.grammar)
-    open_scaffold(config.scaffold)
+    open_scaffold(config.scaffold, config.scaffold_options)
     return config
 
 
@@ -97,10 +97,10 @@ def run_rollouts(
     Raises:
         ConfigError: A name is unknown, or the folder cannot be used (see :func:`sandmle.rollouts.open_run`).
     """
-    scaffold = open_scaffold(config.scaffold)
+    scaffold = open_scaffold(config.scaffold, config.scaffold_options)
     options = {"grammar": config.episode.grammar, **_set_options(config)}
     opened = policies or {name: open_policy(name, **options) for name in config.policies}
-    crew = Crew(sandbox, opened, scaffold, bundles, missing or {}, open_grader)
+    crew = Crew(sandbox, opened, scaffold, bundles, missing or {}, open_grader, run_folder=out)
     with open_run(out, config, resume=resume) as run:
         asyncio.run(_run_all(config, crew, run, in_flight, on_progress))
         summary = summarize(read_trajectories(out))

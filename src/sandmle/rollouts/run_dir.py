@@ -6,11 +6,13 @@
       run.json            the full configuration
       trajectories.jsonl  one episode a line, appended whole and synced; of two lines for one episode the last counts
       summary.json        counts and means, written when the run ends
+      journals/           what is done of episodes under way, to go on from it; each goes with its episode
 """
 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from io import BufferedRandom
 from pathlib import Path
@@ -22,10 +24,11 @@ from pydantic import ValidationError
 import sandmle
 from sandmle.errors import ConfigError
 from sandmle.parallel import enter_folder, write_whole
-from sandmle.records import Trajectory
+from sandmle.records import Trajectory, sha256_of
 from sandmle.rollouts.config import RolloutConfig
 
 TRAJECTORIES_FILE = "trajectories.jsonl"
+JOURNALS_FOLDER = "journals"
 SUMMARY_FILE = "summary.json"
 # How a run is carried out, not what it does: a server may have another address after a restart.
 _NOT_COMPARED = frozenset(
@@ -68,6 +71,8 @@ class RunDir:
         except OSError as error:
             raise ConfigError(f"cannot write to {self.path / TRAJECTORIES_FILE}: {error.strerror}") from error
         self._done[trajectory.key] = not trajectory.status.is_infrastructure
+        if not trajectory.status.is_infrastructure:
+            _drop_journal(journal_path(self.path, trajectory.key))
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Writes ``summary.json`` in one step; an earlier one is replaced."""
@@ -129,6 +134,18 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
                 yield Trajectory.model_validate_json(line)
             except ValidationError as error:
                 raise ConfigError(f"{file_path}, line {number} is no trajectory that this release reads") from error
+
+
+def journal_path(run_folder: Path, key: tuple[str, str, int]) -> Path:
+    """Returns where the journal of an episode lies, by its task, policy and attempt."""
+    return run_folder / JOURNALS_FOLDER / f"{sha256_of(list(key))[:24]}.jsonl"
+
+
+def _drop_journal(path: Path) -> None:
+    """Removes the journal of an episode that is done, if there is one, and the folder with the last one."""
+    with suppress(OSError):
+        path.unlink()
+        path.parent.rmdir()
 
 
 def _check_same(path: Path, wanted: dict[str, Any], found: dict[str, Any]) -> None:

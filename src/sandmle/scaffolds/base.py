@@ -7,13 +7,18 @@ from typing import Protocol, runtime_checkable
 
 import sandmle
 from sandmle.env import Episode, EpisodeResult
+from sandmle.errors import BundleError
 from sandmle.policies.base import Policy, SamplingParams
-from sandmle.records import Message, Trajectory, Usage
+from sandmle.records import Failure, Message, SearchNode, Trajectory, TrajectoryStatus
+from sandmle.scaffolds.asking import Tally, failure_of
 
 
 @runtime_checkable
 class Scaffold(Protocol):
-    """The loop round a policy. Stateless: all that it knows of an episode is in the call."""
+    """The loop round a policy. Stateless: all that it knows of an episode is in the call.
+
+    A class of scaffolds with settings has an attribute ``Options``, a record, and takes one as its first argument.
+    """
 
     name: str
 
@@ -53,12 +58,15 @@ class Transcript:
         return tuple(self.messages)
 
 
-@dataclass
-class Tally:
-    """What model calls took."""
-
-    usage: Usage = field(default_factory=Usage)
-    model_s: float = 0.0
+async def start(episode: Episode) -> tuple[Message, ...]:
+    """Resets an episode and returns its first messages; what keeps it from starting becomes its status."""
+    try:
+        return await episode.reset()
+    except BundleError as error:
+        episode.end(TrajectoryStatus.TASK_ERROR, Failure(boundary="task", message=str(error)))
+    except Exception as error:  # no disk, no rights: the machine's fault, whatever it is
+        episode.end(TrajectoryStatus.SANDBOX_ERROR, failure_of("sandbox", error))
+    return ()
 
 
 def make_trajectory(
@@ -71,8 +79,11 @@ def make_trajectory(
     messages: Sequence[Message],
     tally: Tally,
     wall_s: float,
+    grammar: str | None = None,
+    nodes: tuple[SearchNode, ...] = (),
+    chosen_node: int | None = None,
 ) -> Trajectory:
-    """Returns the record of an episode that has been graded."""
+    """Returns the record of an episode that has been graded; ``grammar`` is named where the scaffold has its own."""
     spec, config = episode.bundle.spec, episode.config
     return Trajectory(
         task_id=spec.task_id,
@@ -80,7 +91,7 @@ def make_trajectory(
         seed_id=spec.provenance.seed_id,
         policy=policy,
         scaffold=scaffold,
-        grammar=config.grammar,
+        grammar=grammar or config.grammar,
         feedback=config.feedback,
         reward_preset=config.reward,
         attempt=attempt,
@@ -92,7 +103,9 @@ def make_trajectory(
         grade=result.grade,
         reward=result.reward,
         terms=result.terms,
-        usage=tally.usage,
+        nodes=nodes,
+        chosen_node=chosen_node,
+        usage=tally.usage(),
         wall_s=wall_s,
         model_s=tally.model_s,
         exec_s=sum(step.exec_wall_s or 0.0 for step in episode.steps),
