@@ -17,8 +17,11 @@ from sandmle.evaluation.suites.mle_bench_reports import read_submissions
 from sandmle.evaluation.suites.official import DIFFERENCE
 from sandmle.evaluation.suites.rules import builtin_rules
 from sandmle.evaluation.suites.testing import check_suite
+from sandmle.formats.mle_bench import MleBench
+from sandmle.formats.transfer import export_tasks
 from sandmle.grading import Grader
 from sandmle.records import GradeStatus, Medal
+from tests.bundles import draft, saved
 from tests.evaluation.suites.lite import Made, csv, many_classes, write_prepared
 
 CACTUS, PIZZA, TAXI = "aerial-cactus-identification", "random-acts-of-pizza", "new-york-city-taxi-fare-prediction"
@@ -265,3 +268,24 @@ def test_g44_a_list_of_submissions_is_graded_whatever_is_wrong_with_one(data: Pa
     assert [each["competition_id"] for each in report["not_graded"]] == [TAXI]
     neither = CliRunner().invoke(app, [*args[:5], "--out", str(tmp_path / "x")])
     assert "--policy" in str(neither.exception)
+
+
+def test_a_synthetic_task_exported_to_mle_benchs_layout_scores_the_same(tmp_path: Path) -> None:
+    bundle = saved(draft("binary", n_private=1000), tmp_path / "tasks")
+    assert not [each.problem for each in export_tasks(bundle.root, MleBench(), tmp_path / "out") if each.problem]
+    rules = tmp_path / "rules.yaml"
+    column = bundle.spec.target.columns[0]
+    rules.write_text(
+        f"- {{id: {bundle.task_id}, answers: private/answers.csv, sample: public/sample_submission.csv,"
+        f" id_column: {bundle.spec.id_column}, kind: probability, columns: [{column}], metric: {bundle.spec.metric}}}\n"
+    )
+    boards = tmp_path / "out/mlebench/competitions"
+    given = options(tmp_path / "out/data", bundle.task_id, rules=rules, leaderboards=boards)
+    suite = MleBenchSuite(given)
+    check_suite(suite)
+    exported = suite.load().bundles[bundle.task_id]
+    submission = bundle.read("private/oracle.csv")
+    theirs, ours = suite.open_grader(exported).grade(submission), Grader(bundle).grade(submission)
+    assert theirs.medal is ours.medal
+    assert exported.spec.thresholds.gold.score == pytest.approx(bundle.spec.thresholds.gold.score, abs=1e-5)
+    assert theirs.score == pytest.approx(ours.score, abs=0.05)  # MLE-bench has no public rows: all of them count

@@ -27,7 +27,7 @@ from sandmle.evaluation.suites.official import OfficialMleBenchGrader
 from sandmle.evaluation.suites.rules import CompetitionRule, builtin_rules, read_scores, user_rules
 from sandmle.grading import Grader
 from sandmle.grading.answers import ANSWER_CAPS
-from sandmle.records import Leaderboard, SeedRecord, Thresholds
+from sandmle.records import Direction, Leaderboard, SeedRecord, Thresholds
 from sandmle.seeds import catalogue
 from sandmle.tasks import Bundle
 
@@ -67,13 +67,13 @@ class MleBenchSuite:
         prepare = f"prepare it with `mlebench prepare {self._prepare_option()} --data-dir {data}`"
         need_folder(data, prepare)
         wanted = self._options.competitions
-        ids = chosen(wanted, sorted(self._records), wanted or self.ids(), self.name)
         rules = {**_rules(), **(user_rules(self._options.rules) if self._options.rules else {})}
+        ids = chosen(wanted, sorted({*self._records, *rules}), wanted or self.ids(), self.name)
         bundles: dict[str, Bundle] = {}
         missing: dict[str, str] = {}
         for each in ids:
             try:
-                bundles[task_id_of(each)] = self._competition(self._records[each], rules.get(each))
+                bundles[task_id_of(each)] = self._competition(each, rules.get(each))
             except SandmleError as error:
                 missing[task_id_of(each)] = str(error)
         if not bundles:
@@ -100,11 +100,11 @@ class MleBenchSuite:
     def _notes(self, ids: Sequence[str]) -> tuple[str, ...]:
         return (f"{len(ids)} competitions, named by the user",)
 
-    def _competition(self, record: SeedRecord, rule: CompetitionRule | None) -> CompetitionBundle:
-        data = self._options.data
+    def _competition(self, competition: str, rule: CompetitionRule | None) -> CompetitionBundle:
+        data, record = self._options.data, self._records.get(competition)
         if rule is None:
-            raise BundleError(f"competition {record.id}: no grading rule is known; give one with --rules FILE")
-        prepared = data / record.id / "prepared"
+            raise BundleError(f"competition {competition}: no grading rule is known; give one with --rules FILE")
+        prepared = data / competition / "prepared"
         files = CompetitionFiles(
             public=prepared / "public",
             answers=prepared / rule.answers,
@@ -112,27 +112,29 @@ class MleBenchSuite:
             description=prepared / "public/description.md",
         )
         if problem := files.problem():
-            command = f"mlebench prepare -c {record.id} --data-dir {data}"
-            raise BundleError(f"competition {record.id} is not prepared: {problem}; run `{command}`")
+            command = f"mlebench prepare -c {competition} --data-dir {data}"
+            raise BundleError(f"competition {competition} is not prepared: {problem}; run `{command}`")
         return competition_bundle(
-            data / record.id,
+            data / competition,
             files,
             rule,
             suite=self.name,
-            thresholds=self._thresholds(record),
-            dna=record.dna,
+            thresholds=self._thresholds(competition, rule.direction, record),
+            dna=record.dna if record else None,
             memory_mb=self._options.memory_mb,
-            domain=record.modality,
+            domain=record.modality if record else "",
         )
 
-    def _thresholds(self, record: SeedRecord) -> Thresholds:
+    def _thresholds(self, competition: str, direction: Direction, record: SeedRecord | None) -> Thresholds:
         folder = self._options.leaderboards
         if folder is None:
-            return known_thresholds(record.id, record.dna.leaderboard)
-        for path in (folder / record.id / "leaderboard.csv", folder / f"{record.id}.csv"):
+            return known_thresholds(competition, record.dna.leaderboard if record else Leaderboard())
+        for path in (folder / competition / "leaderboard.csv", folder / f"{competition}.csv"):
             if path.is_file():
-                return leaderboard_thresholds(read_scores(path), record.dna.direction)
-        raise BundleError(f"competition {record.id} has no leaderboard in {folder}; add {record.id}/leaderboard.csv")
+                return leaderboard_thresholds(read_scores(path), direction)
+        raise BundleError(
+            f"competition {competition} has no leaderboard in {folder}; add {competition}/leaderboard.csv"
+        )
 
 
 class MleBenchLiteSuite(MleBenchSuite):
