@@ -272,7 +272,7 @@ def test_g44_a_list_of_submissions_is_graded_whatever_is_wrong_with_one(data: Pa
 
 def test_a_synthetic_task_exported_to_mle_benchs_layout_scores_the_same(tmp_path: Path) -> None:
     bundle = saved(draft("binary", n_private=1000), tmp_path / "tasks")
-    assert not [each.problem for each in export_tasks(bundle.root, MleBench(), tmp_path / "out") if each.problem]
+    assert not [each.error for each in export_tasks(bundle.root, MleBench(), tmp_path / "out") if each.error]
     rules = tmp_path / "rules.yaml"
     column = bundle.spec.target.columns[0]
     rules.write_text(
