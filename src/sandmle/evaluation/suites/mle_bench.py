@@ -132,9 +132,7 @@ class MleBenchSuite:
         for path in (folder / competition / "leaderboard.csv", folder / f"{competition}.csv"):
             if path.is_file():
                 return leaderboard_thresholds(read_scores(path), direction)
-        raise BundleError(
-            f"competition {competition} has no leaderboard in {folder}; add {competition}/leaderboard.csv"
-        )
+        raise BundleError(f"no leaderboard of {competition} in {folder}; add {competition}/leaderboard.csv")
 
 
 class MleBenchLiteSuite(MleBenchSuite):
