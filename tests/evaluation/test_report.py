@@ -39,8 +39,8 @@ def test_counts_shares_and_medals(tmp_path: Path) -> None:
     )
     assert mixed.highest == {"none": 4, "bronze": 1, "silver": 0, "gold": 1}
     assert sum(mixed.highest.values()) == mixed.n_planned
-    assert mixed.any_medal_by_attempt.mean == pytest.approx(1 / 3)
-    assert mixed.any_medal_by_attempt.n == 2
+    assert mixed.by_attempt["bronze"].mean == pytest.approx(1 / 3)
+    assert mixed.by_attempt["bronze"].n == 2
     assert good.terms["format"].mean == 1.0
     assert good.turns.mean == 2
     assert good.execution_s.n == 12
@@ -89,9 +89,9 @@ def test_q04_a_failed_attempt_counts_in_the_spread_over_attempts(tmp_path: Path)
     attempts = [episode("t1", "p", attempt, 0.95) for attempt in range(3)]
     attempts.append(episode("t1", "p", 3, status=TrajectoryStatus.POLICY_ERROR))
     row = build_report([write_run(tmp_path / "run", attempts)]).policies[0]
-    assert row.any_medal_by_attempt.mean == 0.75
-    assert row.any_medal_by_attempt.n == 4
-    assert row.any_medal_by_attempt.standard_error == pytest.approx(0.25)
+    assert row.by_attempt["bronze"].mean == 0.75
+    assert row.by_attempt["bronze"].n == 4
+    assert row.by_attempt["bronze"].standard_error == pytest.approx(0.25)
 
 
 def test_q05_equal_policies_share_a_rank(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from sandmle.evaluation.statistics import (
     Estimate,
+    estimate_any_of,
     estimate_attempts,
     estimate_mean,
     estimate_share,
@@ -150,3 +151,21 @@ def test_q05_ties_share_a_rank_and_the_next_is_skipped() -> None:
 def test_spread_gives_mean_median_and_tail() -> None:
     summary = spread([float(value) for value in range(101)])
     assert (summary.n, summary.mean, summary.median, summary.p95, summary.total) == (101, 50.0, 50.0, 95.0, 5050.0)
+
+
+def test_any_of_k_is_the_mean_over_all_choices_of_k() -> None:
+    values = {"a": [True, False, False, False], "b": [False] * 4, "c": [True] * 4, "d": [True, True, False, False]}
+    assert estimate_any_of(values, 1).mean == pytest.approx((0.25 + 0 + 1 + 0.5) / 4)
+    assert estimate_any_of(values, 2).mean == pytest.approx((0.5 + 0 + 1 + (1 - 1 / 6)) / 4)
+    assert estimate_any_of(values, 4).mean == pytest.approx(3 / 4)
+    assert estimate_any_of(values, 4).low is not None
+
+
+def test_any_of_k_needs_k_attempts_and_is_never_sure() -> None:
+    assert estimate_any_of({"a": [True], "b": [True, False]}, 2).n_tasks == 1
+    none = estimate_any_of({name: [False, False] for name in "abcd"}, 2)
+    assert none.mean == 0.0
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 4))
+    assert estimate_any_of({}, 1).mean is None
+    with pytest.raises(ValueError, match="at least one attempt"):
+        estimate_any_of({"a": [True]}, 0)

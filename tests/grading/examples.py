@@ -91,7 +91,7 @@ def task(folder: Path, scoring: ScoringRule, answers: bytes, borders: Thresholds
         thresholds=borders or thresholds(*((0.5, 0.9) if scoring.direction is Direction.MAXIMIZE else (0.9, 0.5))),
         dna=dna,
         provenance=Provenance(author="test", author_version="1", rng_seed=0),
-        **{name: getattr(scoring, name) for name in ScoringRule.model_fields},
+        **{name: getattr(scoring, name) for name in ScoringRule.model_fields if name in TaskSpec.model_fields},
     )
     files = {"description.md": b"", "public/train.csv": b"", "public/test.csv": b""}
     files |= {"public/sample_submission.csv": b"", "private/answers.csv": answers}

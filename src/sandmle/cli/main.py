@@ -29,6 +29,7 @@ from sandmle.cli import (
     validate,
     view,
 )
+from sandmle.cli import eval as eval_
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -70,6 +71,7 @@ app.command("grade")(grade.command)
 app.command("exec")(exec_.command)
 app.command("play")(play.command)
 app.command("rollout")(rollout.command)
+app.command("eval")(eval_.command)
 app.add_typer(train.app, name="train")
 app.command("report")(report.command)
 app.command("view")(view.command)

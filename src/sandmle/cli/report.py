@@ -10,6 +10,7 @@ from sandmle.cli.output import JsonOption, console, error_console, print_json, p
 from sandmle.errors import ConfigError
 
 if TYPE_CHECKING:
+    from sandmle.evaluation.schema import RunReport
     from sandmle.evaluation.taskset.retraining import RetrainingSummary
 
 _WIDTH_OFF_TERMINAL = 200
@@ -26,6 +27,10 @@ def command(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the HTML report.")] = None,
     tasks: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the tasks, for titles and descriptions in the HTML.")
+    ] = None,
+    leaderboard: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a leaderboard with the published rows: .html, else Markdown."),
     ] = None,
     retrain: Annotated[
         int,
@@ -46,7 +51,7 @@ def command(
     if len(runs) == 1 and _holds_tasks(runs[0]):
         _report_tasks(runs[0], markdown, html, retrain, as_json=as_json)
         return
-    from sandmle.evaluation.render import render_markdown, render_table
+    from sandmle.evaluation.render import render_markdown
     from sandmle.evaluation.report import build_report
 
     report = build_report(runs)
@@ -56,14 +61,15 @@ def command(
         from sandmle.viewer.html import write_html
 
         write_html(runs, html, tasks_dir=tasks)
+    if leaderboard is not None:
+        _write_leaderboard(runs, leaderboard)
     if as_json:
         print_json(report)
     else:
-        screen = console()
-        screen.print(render_table(report), width=None if screen.is_terminal else _WIDTH_OFF_TERMINAL)
+        _print(report)
     for problem in report.problems if as_json else ():
         error_console().print(f"sandmle: left out: {problem}", markup=False, soft_wrap=True)
-    for path in (markdown, html):
+    for path in (markdown, html, leaderboard):
         if path is not None:
             error_console().print(f"wrote {path}", markup=False, soft_wrap=True)
     if report.problems:
@@ -73,6 +79,31 @@ def command(
 def _holds_tasks(path: Path) -> bool:
     """Tells what ``generate``, ``import`` or ``split`` wrote from a run directory."""
     return (path / "funnel.jsonl").is_file() or (not (path / "run.json").exists() and any(path.glob("*/task.yaml")))
+
+
+def print_report(runs: list[Path]) -> None:
+    """Prints the tables of runs."""
+    from sandmle.evaluation.report import build_report
+
+    _print(build_report(runs))
+
+
+def _print(report: "RunReport") -> None:
+    from sandmle.evaluation.render import render_table
+
+    screen = console()
+    screen.print(render_table(report), width=None if screen.is_terminal else _WIDTH_OFF_TERMINAL)
+
+
+def _write_leaderboard(runs: list[Path], path: Path) -> None:
+    if path.suffix.lower() in (".html", ".htm"):
+        from sandmle.viewer.leaderboard import write_leaderboard_html
+
+        write_leaderboard_html(runs, path)
+    else:
+        from sandmle.evaluation.leaderboard import build_leaderboard, render_leaderboard_markdown
+
+        _write(path, render_leaderboard_markdown(build_leaderboard(runs)))
 
 
 def _report_tasks(path: Path, markdown: Path | None, html: Path | None, n_retrained: int, *, as_json: bool) -> None:

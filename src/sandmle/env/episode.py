@@ -138,9 +138,8 @@ class Episode:
             SandboxError: There is no place for a workspace.
         """
         await self.aclose()
-        paths = [path.removeprefix("public/") for path in self.bundle.spec.files if path.startswith("public/")]
         messages = opening_messages(
-            self.config, self.grammar, self.bundle.description(), paths, self.bundle.spec.limits
+            self.config, self.grammar, self.bundle.description(), self.bundle.public_paths(), self.bundle.spec.limits
         )
         self._now = _Progress(workspace=Workspace(), started_s=self._clock())
         return messages

@@ -93,6 +93,21 @@ def cost_text(tokens: TokenTotals, n_episodes: int) -> str:
     return f"${tokens.cost_usd:.2f}{known}"
 
 
+def suite_text(report: PolicyReport) -> str:
+    """Writes what benchmarks ask for beyond the table: any of k attempts, HumanRank; nothing where there is neither."""
+    parts = []
+    if report.n_attempts > 1:
+        any_of = report.any_of_attempts
+        parts.append(
+            f"any of {report.n_attempts} attempts: valid {percent_text(any_of['valid'])}, "
+            f"medal {percent_interval_text(any_of['bronze'])}, gold {percent_text(any_of['gold'])}"
+        )
+    if report.human_rank:
+        ranks = ", ".join(f"{interval_text(value, 3)} ({name})" for name, value in report.human_rank.items())
+        parts.append(f"HumanRank {ranks}")
+    return "; ".join(parts)
+
+
 def policy_text(report: PolicyReport, *, with_run: bool) -> str:
     """Writes who a row is about; a policy that saw hidden scores is marked."""
     name = f"{report.policy} ({report.run})" if with_run else report.policy

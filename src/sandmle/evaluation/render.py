@@ -20,6 +20,7 @@ from sandmle.evaluation.formats import (
     policy_text,
     score_text,
     seconds_text,
+    suite_text,
 )
 from sandmle.evaluation.schema import PolicyReport, RunReport, TaskReport
 from sandmle.evaluation.text import clean_line
@@ -54,6 +55,8 @@ def render_table(report: RunReport) -> RenderableType:
         running.add_row(Text(name), *_running_cells(row))
         endings.add_row(Text(name), counts_text(row.endings))
     lines = [Text(RANKING_NOTE, style="dim")]
+    suites = zip(names, map(suite_text, report.policies), strict=True)
+    lines += [Text(clean_line(f"{name}: {text}")) for name, text in suites if text]
     lines += [Text(clean_line(comparison_text(each, with_run=several))) for each in report.comparisons]
     lines.append(Text(f"code execution, all policies: {execution_text(report)}"))
     lines += [Text(f"note: {clean_line(note)}", style="yellow") for note in report.notes]
@@ -108,6 +111,8 @@ def render_markdown(report: RunReport) -> str:
             for name, row in zip(names, report.policies, strict=True)
         ],
     )
+    suites = [(name, suite_text(row)) for name, row in zip(names, report.policies, strict=True)]
+    parts += ["", *(f"- {_cell(name)}: {text}" for name, text in suites if text)]
     parts += ["", f"Code executions over all policies: {execution_text(report)}."]
     if report.comparisons:
         parts += ["", "## Paired differences of reward", ""]
@@ -133,7 +138,7 @@ def _result_cells(row: PolicyReport) -> list[str]:
         interval_text(row.ranking_reward),
         interval_text(row.reward),
         *(percent_interval_text(share) for share in shares),
-        error_text(row.any_medal_by_attempt),
+        error_text(row.by_attempt["bronze"]),
     ]
 
 

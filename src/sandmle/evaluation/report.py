@@ -1,10 +1,12 @@
 """Builds the report of run directories: every policy over all tasks, every task with all policies."""
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from sandmle.errors import ConfigError
@@ -23,6 +25,7 @@ from sandmle.evaluation.schema import (
 )
 from sandmle.evaluation.statistics import (
     Estimate,
+    estimate_any_of,
     estimate_attempts,
     estimate_mean,
     estimate_share,
@@ -30,7 +33,7 @@ from sandmle.evaluation.statistics import (
     ranks,
     spread,
 )
-from sandmle.records import ExecStatus, GradeReport, Medal, TrajectoryStatus
+from sandmle.records import BoardRank, ExecStatus, GradeReport, Medal, TrajectoryStatus
 
 MEDALS = (Medal.NONE, Medal.BRONZE, Medal.SILVER, Medal.GOLD)
 TaskKey = tuple[str, str]
@@ -166,7 +169,11 @@ def _policy_report(slots: _Slots) -> PolicyReport:
         above_median=slots.share(lambda episode: episode.grade is not None and episode.grade.above_median),
         at_least={str(medal): slots.share(partial(_reaches, medal)) for medal in MEDALS[1:]},
         highest={str(medal): highest[medal] for medal in MEDALS},
-        any_medal_by_attempt=_any_medal_by_attempt(slots),
+        by_attempt={name: _by_attempt(slots, holds) for name, holds in REACHED.items()},
+        n_attempts=_n_attempts(slots),
+        any_of_attempts={name: _any_of_attempts(slots, holds) for name, holds in REACHED.items()},
+        human_rank=_human_rank(slots),
+        seconds=math.fsum(episode.wall_s for episode in episodes),
         endings={name: endings[name] for name in (*TrajectoryStatus, MISSING) if endings[name]},
         turns=spread([float(episode.n_turns) for episode in episodes]),
         episode_s=spread([episode.wall_s for episode in episodes]),
@@ -192,11 +199,61 @@ def _reaches(medal: Medal, episode: Episode | None) -> bool:
     return episode is not None and MEDALS.index(episode.medal) >= MEDALS.index(medal)
 
 
-def _any_medal_by_attempt(slots: _Slots) -> Estimate:
+def _is_valid(episode: Episode | None) -> bool:
+    return episode is not None and episode.reward is not None and episode.score is not None
+
+
+def _is_above_median(episode: Episode | None) -> bool:
+    return _is_valid(episode) and episode is not None and episode.grade is not None and episode.grade.above_median
+
+
+REACHED: Mapping[str, Callable[[Episode | None], bool]] = MappingProxyType(
+    {
+        "valid": _is_valid,
+        "above_median": _is_above_median,
+        **{str(medal): partial(_reaches, medal) for medal in MEDALS[1:]},
+    }
+)
+"""What a benchmark counts; an episode that is missing or has no reward reaches nothing."""
+
+
+def _by_attempt(slots: _Slots, holds: Callable[[Episode | None], bool]) -> Estimate:
     by_attempt: dict[int, list[bool]] = {}
     for _, attempt, episode in slots.each:
-        by_attempt.setdefault(attempt, []).append(_reaches(Medal.BRONZE, episode))
+        by_attempt.setdefault(attempt, []).append(holds(episode))
     return estimate_attempts([sum(won) / len(won) for _, won in sorted(by_attempt.items())])
+
+
+def _n_attempts(slots: _Slots) -> int:
+    return min(Counter(task for task, _, _ in slots.each).values(), default=0)
+
+
+def _any_of_attempts(slots: _Slots, holds: Callable[[Episode | None], bool]) -> Estimate:
+    return estimate_any_of(slots.by_task(holds), max(1, _n_attempts(slots)))
+
+
+def _human_rank(slots: _Slots) -> dict[str, Estimate]:
+    if not any(episode.grade is not None and episode.grade.board_ranks for episode in slots.episodes):
+        return {}
+    return {
+        variant: estimate_mean(slots.by_task(partial(_rank_share, share))) for variant, share in HUMAN_RANKS.items()
+    }
+
+
+def _rank_share(share: Callable[[BoardRank], float], episode: Episode | None) -> float:
+    grade = episode.grade if episode is not None and episode.reward is not None else None
+    if grade is None or not grade.board_ranks:
+        return 0.0
+    return math.fsum(share(rank) for rank in grade.board_ranks) / len(grade.board_ranks)
+
+
+HUMAN_RANKS: Mapping[str, Callable[[BoardRank], float]] = MappingProxyType(
+    {
+        "code": lambda rank: (rank.n_teams - rank.position + 1) / rank.n_teams,
+        "paper": lambda rank: max(0.0, 1 - rank.position / rank.n_teams),
+    }
+)
+"""MLE-Dojo's HumanRank on one board, as its code computes it and as its paper states it."""
 
 
 def _execution_counts(executions: Iterable[Execution]) -> dict[str, int]:

@@ -108,6 +108,7 @@ def read_run(path: Path, label: str | None = None) -> Run:
     if n_replaced:
         run.notes.append(f"{path / TRAJECTORIES_FILE}: {n_replaced} older records of repeated episodes do not count")
     _fill_plan(run)
+    _note_suite(run)
     return run
 
 
@@ -201,6 +202,21 @@ def _fill_plan(run: Run) -> None:
     known = {(policy, *slot) for policy, slots in run.planned.items() for slot in slots}
     for policy, task_id, attempt in sorted(set(run.episodes) - known):
         run.planned.setdefault(policy, []).append((task_id, attempt))
+
+
+def _note_suite(run: Run) -> None:
+    """Adds what the benchmark itself makes a reader know: known leaks, another grader, an unofficial list."""
+    suite = run.config.get("suite")
+    if not isinstance(suite, dict):
+        return
+    name = str(suite.get("name"))
+    notes = suite.get("notes")
+    run.notes += [f"{name}: {note}" for note in notes] if isinstance(notes, list) else []
+    if suite.get("grader") == "official":
+        run.notes.append(f"{name}: graded by the benchmark's own code")
+    by_task = suite.get("task_notes")
+    if isinstance(by_task, dict):
+        run.notes += [f"{name}, {task}: {note}" for task, note in sorted(by_task.items())]
 
 
 def _names(value: Any) -> list[str]:

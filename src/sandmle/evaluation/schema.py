@@ -53,8 +53,19 @@ class PolicyReport(Record):
     """Share of planned episodes with at least bronze (any medal), at least silver, gold."""
     highest: dict[str, int]
     """Planned episodes by the highest medal: none, bronze, silver, gold. They add up to ``n_planned``."""
-    any_medal_by_attempt: Estimate
-    """Mean and standard error over attempts of the share of tasks with a medal, as MLE-bench reports it."""
+    by_attempt: dict[str, Estimate]
+    """Mean and standard error over attempts of the share of tasks: valid, above_median, at least bronze (any medal, as
+    MLE-bench reports it), at least silver, gold."""
+    n_attempts: int
+    """Attempts that every task of the plan has."""
+    any_of_attempts: dict[str, Estimate]
+    """Share of tasks at which at least one of ``n_attempts`` attempts has the property, by the same names."""
+    human_rank: dict[str, Estimate]
+    """Share of human teams left behind, mean of both boards: ``code`` (N - p + 1) / N as MLE-Dojo computes it,
+    ``paper`` 1 - p / N (at least 0) as it states it. Empty where the tasks have no boards; invalid and missing
+    submissions count 0."""
+    seconds: float
+    """Wall seconds of all episodes."""
     endings: dict[str, int]
     """Planned episodes by how they ended, ``missing`` among them."""
     turns: Spread

@@ -108,6 +108,32 @@ def estimate_share(values: Mapping[Key, Sequence[bool]], *, rng_seed: int = 0) -
     return estimate.replace(low=low, high=high, reason="")
 
 
+def estimate_any_of(values: Mapping[Key, Sequence[bool]], k: int, *, rng_seed: int = 0) -> Estimate:
+    """Estimates the share of tasks at which at least one of ``k`` attempts has a property (pass@k).
+
+    The mean over all choices of ``k`` of the attempts made, so that more attempts than ``k`` make it surer and not
+    larger (Chen et al. 2021, section 2.1).
+
+    Args:
+        values: Whether each attempt has the property, by task.
+        k: Attempts that count; tasks with fewer are left out.
+        rng_seed: Seeds the bootstrap.
+
+    Raises:
+        ValueError: ``k`` is below 1.
+    """
+    if k < 1:
+        raise ValueError(f"k is {k}; at least one attempt is needed")
+    enough = {key: attempts for key, attempts in values.items() if len(attempts) >= k}
+    shares = {
+        key: 1 - math.comb(len(attempts) - sum(attempts), k) / math.comb(len(attempts), k)
+        for key, attempts in enough.items()
+    }
+    if all(share in (0.0, 1.0) for share in shares.values()):
+        return estimate_share({key: [share == 1.0] for key, share in shares.items()}, rng_seed=rng_seed)
+    return estimate_mean({key: [share] for key, share in shares.items()}, rng_seed=rng_seed)
+
+
 def paired_difference(
     first: Mapping[Key, Sequence[float]], second: Mapping[Key, Sequence[float]], *, rng_seed: int = 0
 ) -> Difference:

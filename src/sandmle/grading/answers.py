@@ -12,14 +12,15 @@ from sandmle.errors import BundleError, ConfigError, GraderError
 from sandmle.grading.cells import CellError, Form, parse_cells, parse_role
 from sandmle.grading.metrics import Metric, MetricUndefined, get_metric
 from sandmle.grading.metrics.base import Truth, Values
-from sandmle.grading.rule import ScoringRule
+from sandmle.grading.rule import ScoringRule, numbered
 from sandmle.grading.spread import standard_error
 from sandmle.grading.table import Caps, Table, TableError, read_table
 from sandmle.records import PredictionKind
 
 LEADERBOARD_COLUMN = "leaderboard"
 Part = Literal["private", "public", "all"]
-_ANSWER_CAPS = Caps(size_bytes=1 << 30, rows=20_000_000, cells=200_000_000)
+ANSWER_CAPS = Caps(size_bytes=1 << 30, rows=20_000_000, cells=200_000_000)
+"""Answers of real competitions are large: some have millions of rows."""
 _SINGLE_COLUMN = frozenset(PredictionKind) - {
     PredictionKind.VALUES,
     PredictionKind.CLASS_PROBABILITIES,
@@ -77,11 +78,13 @@ class AnswerKey:
         """
         metric, params = check_rule(rule)
         try:
-            table = read_table(answers_csv, _ANSWER_CAPS)
+            table = read_table(answers_csv, ANSWER_CAPS)
         except TableError as error:
             raise BundleError(f"answers.csv cannot be read: {error}") from error
         form = Form(rule.target, metric, is_answer=True)
         ids = tuple(_column(table, rule.id_column))
+        if rule.repeated_ids == "in_order":
+            ids = tuple(numbered(ids))
         _check_ids(ids, table)
         columns = {name: _column(table, name) for name in form.columns}
         try:

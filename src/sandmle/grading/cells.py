@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sandmle.grading.metrics.base import Boxes, Floats, Metric, Role, Values, objects
+from sandmle.grading.rule import SUM_TOLERANCE
 from sandmle.records import PredictionKind, TargetSpec
 
 LARGEST = 1e30
 """No number may be larger in size, so that no metric overflows."""
-SUM_TOLERANCE = 1e-3
-"""How far the sum of a row of class probabilities may be from one."""
 MAX_TEXT_CHARS = 10_000
 MAX_BOXES = 100
 MAX_LABELS_IN_CELL = 10_000
@@ -35,11 +34,13 @@ class Form:
         target: The task's target.
         metric: The task's metric.
         is_answer: The cells are answers, not predictions.
+        sum_tolerance: How far the sum of a row of class probabilities may be from one.
     """
 
     target: TargetSpec
     metric: Metric
     is_answer: bool
+    sum_tolerance: float = SUM_TOLERANCE
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -222,7 +223,7 @@ def _class_probabilities(form: Form, columns: Columns) -> Values:
     low, high = (0.0, 1.0) if form.is_answer else _bounds(form)
     values = np.column_stack([numbers(name, columns[name], low, high) for name in form.columns])
     sums = values.sum(axis=1)
-    wrong = np.abs(sums - 1) > SUM_TOLERANCE
+    wrong = np.abs(sums - 1) > form.sum_tolerance
     if wrong.any():
         row = int(wrong.argmax())
         raise CellError(

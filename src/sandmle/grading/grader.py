@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,16 +29,22 @@ class Grader:
     Args:
         bundle: The task.
         caps: Submissions larger than this are refused.
+        key: The answers, if they are not those of the bundle's own ``private/answers.csv``.
+        decimals: Digits that scores are rounded to before they are held against milestones; None for no rounding,
+            which is the rule of this project's own tasks.
 
     Raises:
         BundleError: The task's answers are broken.
         ConfigError: The task's metric is unknown or does not fit.
     """
 
-    def __init__(self, bundle: Bundle, caps: Caps = DEFAULT_CAPS) -> None:
+    def __init__(
+        self, bundle: Bundle, caps: Caps = DEFAULT_CAPS, *, key: AnswerKey | None = None, decimals: int | None = None
+    ) -> None:
         self.bundle = bundle
-        self.key = AnswerKey.parse(ScoringRule.of(bundle.spec), bundle.read(ANSWERS_FILE))
+        self.key = key or AnswerKey.parse(ScoringRule.of(bundle.spec), bundle.read(ANSWERS_FILE))
         self._caps = caps
+        self._decimals = decimals
         self._parts = {part: self.key.subset(part) for part in ("private", "public")}
 
     @cached_property
@@ -65,6 +72,10 @@ class Grader:
         """
         if leaderboard not in self._parts:
             raise SandmleError(f"no leaderboard {leaderboard!r}; give private or public")
+        report = self._grade(submission, leaderboard)
+        return report if submission is None else report.replace(submission_sha256=sha256(submission).hexdigest())
+
+    def _grade(self, submission: bytes | None, leaderboard: Leaderboard) -> GradeReport:
         outcome = self._read(submission)
         if isinstance(outcome, SubmissionProblem):
             return self._report(leaderboard, outcome.status, outcome.message)
@@ -76,8 +87,9 @@ class Grader:
         except Exception as error:  # any fault of a metric on an accepted file is ours, not the agent's
             return self._broke(leaderboard, error)
         spec = self.bundle.spec
-        medal = medal_of(score, spec.thresholds, spec.direction)
-        above = above_median(score, spec.thresholds, spec.direction)
+        judged = score if self._decimals is None else round(score, self._decimals)
+        medal = medal_of(judged, spec.thresholds, spec.direction)
+        above = above_median(judged, spec.thresholds, spec.direction)
         reached = {Medal.NONE: "above the median" if above else "not above the median"}.get(medal, f"{medal} medal")
         return self._report(
             leaderboard,

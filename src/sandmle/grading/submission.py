@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sandmle.grading.answers import AnswerKey, Predictions
 from sandmle.grading.cells import CellError, Form, parse_cells, shown
 from sandmle.grading.metrics.base import Values
+from sandmle.grading.rule import numbered
 from sandmle.grading.table import DEFAULT_CAPS, Caps, Table, TableError, read_header, read_table
 from sandmle.records import GradeStatus, PredictionKind
 
@@ -41,19 +42,24 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
         return SubmissionProblem(GradeStatus.MISSING, "there is no submission.csv")
     target = key.rule.target
     try:
-        problem = _column_problem(read_header(data, caps), (key.rule.id_column, *target.columns))
+        may_have_more = key.rule.extra_columns == "ignore"
+        expected = (key.rule.id_column, *target.columns)
+        problem = _column_problem(read_header(data, caps), expected, may_have_more=may_have_more)
         if problem:
             return SubmissionProblem(GradeStatus.WRONG_COLUMNS, problem)
         table = read_table(data, caps)
     except TableError as error:
         return SubmissionProblem(GradeStatus.UNREADABLE, f"submission.csv cannot be read: {error}")
     ids = table.column(key.rule.id_column)
+    if key.rule.repeated_ids == "in_order":
+        ids = numbered(ids)
     problem = _id_problem(ids, key, table)
     if problem:
         return SubmissionProblem(GradeStatus.BAD_IDS, problem)
     columns = {name: table.column(name) for name in target.columns}
     try:
-        values = parse_cells(Form(target, key.metric, is_answer=False), columns)
+        form = Form(target, key.metric, is_answer=False, sum_tolerance=key.rule.sum_tolerance)
+        values = parse_cells(form, columns)
         ordered = values if tuple(ids) == key.ids else values[_order(ids, key)]
         if target.kind is PredictionKind.PERMUTATION:
             _check_items(key, ordered, target.columns[0], ids)
@@ -64,10 +70,10 @@ def read_submission(key: AnswerKey, data: bytes | None, caps: Caps = DEFAULT_CAP
     return Predictions(ordered)
 
 
-def _column_problem(found: Sequence[str], expected: Sequence[str]) -> str:
+def _column_problem(found: Sequence[str], expected: Sequence[str], *, may_have_more: bool) -> str:
     counts, known = Counter(found), frozenset(expected)
     missing = [name for name in expected if not counts[name]]
-    extra = [name for name in found if name not in known]
+    extra = [] if may_have_more else [name for name in found if name not in known]
     repeated = [name for name in expected if counts[name] > 1]
     if not (missing or extra or repeated):
         return ""

@@ -130,6 +130,20 @@ def read_table(data: bytes, caps: Caps = DEFAULT_CAPS) -> Table:
     return table
 
 
+def count_rows(data: bytes, caps: Caps = DEFAULT_CAPS) -> int:
+    """Returns how many rows a table has, without keeping them.
+
+    Raises:
+        TableError: It is no table, see :func:`read_table`.
+    """
+    reader = _reader(_decode(data, caps))
+    _header(reader, caps)
+    try:
+        return sum(bool(row) for row in reader)
+    except csv.Error as error:
+        raise TableError(f"line {reader.line_num} is not CSV: {error}") from error
+
+
 def write_table(columns: Mapping[str, Sequence[Any] | np.ndarray], *, decimals: int | None = None) -> bytes:
     """Returns columns as CSV bytes that :func:`read_table` reads back.
 

@@ -12,7 +12,7 @@ from sandmle.records.dna import (
 )
 from sandmle.records.execution import CollectedFile, ExecResult, ExecStatus, Limits
 from sandmle.records.gate import CheckResult, GateReport, Verdict
-from sandmle.records.grade import GradeReport, GradeStatus, Medal
+from sandmle.records.grade import BoardRank, GradeReport, GradeStatus, Medal
 from sandmle.records.ladder import Ladder, Rung, Tier
 from sandmle.records.search import Operator, SearchNode
 from sandmle.records.task import (
@@ -42,6 +42,7 @@ from sandmle.records.trajectory import (
 __all__ = [
     "MILESTONES",
     "ActionKind",
+    "BoardRank",
     "CheckResult",
     "CollectedFile",
     "ColumnSpec",

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from sandmle.records.base import Record
 from sandmle.records.dna import Direction
 from sandmle.records.task import Thresholds
@@ -36,6 +38,16 @@ class Medal(StrEnum):
     GOLD = "gold"
 
 
+class BoardRank(Record):
+    """Where a score stands on a human leaderboard, ties taking the best place."""
+
+    board: str
+    """``private`` or ``public``."""
+    position: int = Field(ge=1)
+    """1 + the teams that are strictly better."""
+    n_teams: int = Field(ge=1)
+
+
 class GradeReport(Record):
     """The grade of one submission on one part of the hidden rows."""
 
@@ -55,6 +67,10 @@ class GradeReport(Record):
     """One sentence: what is wrong, naming row and column, or what was reached."""
     n_rows: int | None = None
     """Rows graded; always all rows of that leaderboard."""
+    submission_sha256: str | None = None
+    """SHA-256 of the file that was graded; None when there was none."""
+    board_ranks: tuple[BoardRank, ...] = ()
+    """Places on human leaderboards, where the task has them."""
 
     @property
     def is_valid(self) -> bool:

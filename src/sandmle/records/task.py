@@ -8,7 +8,8 @@ from sandmle.records.base import Record, sha256_of
 from sandmle.records.dna import Direction, Modality, PredictionKind, StructuralDNA, TaskKind
 
 ColumnType = Literal["id", "number", "integer", "category", "text", "datetime", "code", "boolean", "path"]
-ThresholdPreset = Literal["calibrated", "paper"]
+ThresholdPreset = Literal["calibrated", "paper", "leaderboard"]
+"""Where milestones come from: a ladder of baselines (two ways), or places on a human leaderboard."""
 MILESTONES: tuple[str, ...] = ("median", "bronze", "silver", "gold")
 
 
@@ -101,7 +102,8 @@ class TaskSpec(Record):
     """Columns of train.csv and test.csv but for the target's."""
     answer_columns: tuple[str, ...] = ()
     """Columns of answers.csv beside id, predictions and ``leaderboard`` that the metric needs (groups, weights)."""
-    n_train: int = Field(gt=0)
+    n_train: int = Field(ge=0)
+    """Training rows; 0 where nobody counted them (a real competition of another benchmark)."""
     n_public: int = Field(ge=0)
     """Test rows that count for the public leaderboard."""
     n_private: int = Field(gt=0)

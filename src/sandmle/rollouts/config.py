@@ -10,6 +10,18 @@ from sandmle.policies import PolicyOptions, SamplingParams
 from sandmle.records import Record, canonical_json
 
 
+class SuiteInfo(Record):
+    """The benchmark that a run is a measurement on."""
+
+    name: str
+    grader: str = "own"
+    """``own``, or ``official`` for the benchmark's own code."""
+    notes: tuple[str, ...] = ()
+    """What every report on the run must say: known leaks, a list of tasks that is not the published one."""
+    task_notes: dict[str, str] = Field(default_factory=dict)
+    """The same for single tasks."""
+
+
 class RolloutConfig(Record):
     """The full configuration of a run."""
 
@@ -17,7 +29,9 @@ class RolloutConfig(Record):
     kind: Literal["rollout"] = "rollout"
     tasks: tuple[str, ...] = Field(min_length=1)
     """Task ids, sorted."""
+    """Also those that cannot be run: their episodes end as ``task_error``, so that they count."""
     task_hashes: dict[str, str]
+    """By task id; none for a task that could not be read."""
     policies: tuple[str, ...] = Field(min_length=1)
     """Policies as they are opened: ``scripted:linear``, ``chat:MODEL``."""
     policy_options: PolicyOptions = PolicyOptions()
@@ -31,6 +45,8 @@ class RolloutConfig(Record):
     episode: EpisodeConfig = EpisodeConfig()
     sandbox: str = "forkserver"
     """Backend that runs the code."""
+    suite: SuiteInfo | None = None
+    """None for a plain set of tasks."""
 
 
 class Job(Record):

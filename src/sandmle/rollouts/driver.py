@@ -7,7 +7,7 @@ is in them, times apart, does not.
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import sandmle
@@ -27,6 +27,9 @@ from sandmle.tasks import Bundle
 _GUARD_FACTOR, _GUARD_EXTRA_S = 4.0, 300.0
 
 
+OpenGrader = Callable[[Bundle], SubmissionGrader]
+
+
 @dataclass(frozen=True)
 class Crew:
     """What the episodes of a run share; the caller opens and closes it."""
@@ -37,6 +40,10 @@ class Crew:
     scaffold: Scaffold
     bundles: Mapping[str, Bundle]
     """By task id."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Why a task of the run cannot be run, one sentence by task id."""
+    open_grader: OpenGrader = Grader
+    """Returns the grader of a task; called in a thread, once for the episodes of a task."""
     run_folder: Path | None = None
     """The run directory, for the journals of episodes under way; None for no journals."""
     wrap_grader: Callable[[SubmissionGrader], SubmissionGrader] | None = None
@@ -63,7 +70,7 @@ async def drive(
         raise ConfigError(f"in_flight is {wanted}; give 1 or more")
     waiting = iter(jobs)
     ended: asyncio.Queue[Trajectory | Exception] = asyncio.Queue()
-    graders = _Graders(capacity=wanted)
+    graders = _Graders(crew.open_grader, capacity=wanted)
     slots = asyncio.Semaphore(workers)
 
     async def work() -> None:
@@ -90,7 +97,10 @@ async def _run_job(
     config: RolloutConfig, job: Job, crew: Crew, graders: "_Graders", slots: asyncio.Semaphore
 ) -> Trajectory:
     """Returns the trajectory of one episode; a fault anywhere in it becomes a status."""
-    bundle = crew.bundles[job.task_id]
+    bundle = crew.bundles.get(job.task_id)
+    if bundle is None:
+        why = Failure(boundary="task", message=crew.missing.get(job.task_id, f"there is no task {job.task_id}"))
+        return _failed(config, job, None, TrajectoryStatus.TASK_ERROR, why)
     guard_s = _GUARD_FACTOR * config.episode.episode_s + _GUARD_EXTRA_S
     try:
         grader = await graders.of(bundle)
@@ -122,12 +132,14 @@ async def _run_job(
     return _failed(config, job, bundle, TrajectoryStatus.ROLLOUT_ERROR, Failure(boundary="rollout", message=message))
 
 
-def _failed(config: RolloutConfig, job: Job, bundle: Bundle, status: TrajectoryStatus, failure: Failure) -> Trajectory:
+def _failed(
+    config: RolloutConfig, job: Job, bundle: Bundle | None, status: TrajectoryStatus, failure: Failure
+) -> Trajectory:
     """Returns the record of an episode that never came to be."""
     return Trajectory(
         task_id=job.task_id,
-        task_hash=bundle.spec.task_hash,
-        seed_id=bundle.spec.provenance.seed_id,
+        task_hash=bundle.spec.task_hash if bundle else "",
+        seed_id=bundle.spec.provenance.seed_id if bundle else None,
         policy=job.policy,
         scaffold=config.scaffold,
         grammar=config.episode.grammar,
@@ -144,11 +156,11 @@ def _failed(config: RolloutConfig, job: Job, bundle: Bundle, status: TrajectoryS
 class _Graders:
     """The graders of the tasks in hand: answers are read once for the episodes of a task."""
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._open: OrderedDict[str, asyncio.Future[Grader]] = OrderedDict()
+    def __init__(self, open_grader: OpenGrader, *, capacity: int) -> None:
+        self._open_grader, self._capacity = open_grader, capacity
+        self._open: OrderedDict[str, asyncio.Future[SubmissionGrader]] = OrderedDict()
 
-    async def of(self, bundle: Bundle) -> Grader:
+    async def of(self, bundle: Bundle) -> SubmissionGrader:
         """Returns the grader of a task.
 
         Raises:
@@ -156,7 +168,7 @@ class _Graders:
         """
         pending = self._open.get(bundle.task_id)
         if pending is None:
-            pending = asyncio.ensure_future(asyncio.to_thread(_open_grader, bundle))
+            pending = asyncio.ensure_future(asyncio.to_thread(_opened, self._open_grader, bundle))
             self._open[bundle.task_id] = pending
             while len(self._open) > self._capacity:
                 self._open.popitem(last=False)
@@ -164,9 +176,9 @@ class _Graders:
         return await asyncio.shield(pending)
 
 
-def _open_grader(bundle: Bundle) -> Grader:
+def _opened(open_grader: OpenGrader, bundle: Bundle) -> SubmissionGrader:
     try:
-        return Grader(bundle)
+        return open_grader(bundle)
     except SandmleError:
         raise
     except Exception as error:

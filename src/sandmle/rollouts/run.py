@@ -4,18 +4,19 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from sandmle.env import checked
 from sandmle.errors import ConfigError
+from sandmle.grading import Grader
 from sandmle.grammars import get_grammar
 from sandmle.policies import Policy, open_policy
 from sandmle.records import Trajectory
 from sandmle.rollouts.config import Job, RolloutConfig, jobs_of
-from sandmle.rollouts.driver import Crew, OnProgress, RolloutProgress, drive
+from sandmle.rollouts.driver import Crew, OnProgress, OpenGrader, RolloutProgress, drive
 from sandmle.rollouts.run_dir import RunDir, open_run, read_trajectories
 from sandmle.rollouts.summary import summarize
 from sandmle.sandbox.base import Sandbox
@@ -37,12 +38,15 @@ def load_tasks(path: Path) -> dict[str, Bundle]:
     return {bundle.task_id: bundle for bundle in sorted(bundles, key=lambda bundle: bundle.task_id)}
 
 
-def plan(bundles: Mapping[str, Bundle], policies: Sequence[str], **settings: Any) -> RolloutConfig:
+def plan(
+    bundles: Mapping[str, Bundle], policies: Sequence[str], *, missing: Collection[str] = (), **settings: Any
+) -> RolloutConfig:
     """Returns the configuration of a run.
 
     Args:
         bundles: The tasks by id.
         policies: Policies as :func:`sandmle.policies.open_policy` takes them.
+        missing: Ids of tasks that belong to the run but cannot be run.
         **settings: Further fields of :class:`RolloutConfig`.
 
     Raises:
@@ -52,7 +56,7 @@ def plan(bundles: Mapping[str, Bundle], policies: Sequence[str], **settings: Any
     if repeated:
         raise ConfigError(f"policy {repeated[0]} is named twice; use more attempts to repeat it")
     values = {
-        "tasks": tuple(sorted(bundles)),
+        "tasks": tuple(sorted({*bundles, *missing})),
         "task_hashes": {task_id: bundles[task_id].spec.task_hash for task_id in sorted(bundles)},
         "policies": tuple(policies),
         **settings,
@@ -70,6 +74,8 @@ def run_rollouts(
     *,
     sandbox: Sandbox,
     policies: Mapping[str, Policy] | None = None,
+    missing: Mapping[str, str] | None = None,
+    open_grader: OpenGrader = Grader,
     resume: bool = False,
     in_flight: int | None = None,
     on_progress: OnProgress | None = None,
@@ -82,6 +88,8 @@ def run_rollouts(
         out: The run directory.
         sandbox: A started sandbox; on Ctrl-C it is closed, so that nothing is waited for.
         policies: Open policies by name, instead of those that the configuration names; they are closed at the end.
+        missing: Why tasks of the run cannot be run, one sentence by task id.
+        open_grader: Returns the grader of a task.
         resume: Go on with a run that is there.
         in_flight: Episodes at once; None for enough to keep sandbox and policies busy.
         on_progress: Told after every episode.
@@ -92,7 +100,7 @@ def run_rollouts(
     scaffold = open_scaffold(config.scaffold, config.scaffold_options)
     options = {"grammar": config.episode.grammar, **_set_options(config)}
     opened = policies or {name: open_policy(name, **options) for name in config.policies}
-    crew = Crew(sandbox, opened, scaffold, bundles, run_folder=out)
+    crew = Crew(sandbox, opened, scaffold, bundles, missing or {}, open_grader, run_folder=out)
     with open_run(out, config, resume=resume) as run:
         asyncio.run(_run_all(config, crew, run, in_flight, on_progress))
         summary = summarize(read_trajectories(out))

@@ -49,7 +49,7 @@ with open("input/sample_submission.csv", encoding="utf-8", errors="replace") as 
 
 
 async def _structure(episode: Episode) -> str:
-    files = [path.removeprefix("public/") for path in episode.bundle.spec.files if path.startswith("public/")]
+    files = episode.bundle.public_paths()
     return "\n".join([*list_files(files), "", await look_at_files(episode)]).strip()
 
 
@@ -73,7 +73,7 @@ async def _metadata(episode: Episode) -> str:
         {
             "metric": spec.metric,
             "higher_is_better": spec.direction is Direction.MAXIMIZE,
-            "n_train": spec.n_train,
+            "n_train": spec.n_train or None,
             "n_test": spec.n_public + spec.n_private,
             "seconds_a_script": min(config.step_wall_s, spec.limits.step_wall_s),
             "memory_mb": spec.limits.memory_mb,

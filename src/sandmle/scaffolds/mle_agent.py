@@ -233,7 +233,7 @@ class _Agent:
 
     def _opening(self) -> str:
         spec, config = self._episode.bundle.spec, self._episode.config
-        files = [path.removeprefix("public/") for path in spec.files if path.startswith("public/")]
+        files = self._episode.bundle.public_paths()
         return render(
             "mle_agent.j2",
             info_types=", ".join(INFO_TYPES),

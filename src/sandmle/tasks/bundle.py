@@ -102,6 +102,10 @@ class Bundle:
         except OSError as error:
             raise BundleError(f"task {self.task_id}: cannot read {path}: {error.strerror}") from error
 
+    def public_paths(self) -> list[str]:
+        """Returns the paths of the files that agents' code may read, relative to ``public_dir``."""
+        return [path.removeprefix("public/") for path in self.spec.files if path.startswith("public/")]
+
     def description(self) -> str:
         """Returns the text that the agent reads."""
         return self.read(DESCRIPTION_FILE).decode()

@@ -27,26 +27,28 @@ _PROBABILITY, _CLASSES, _LABELS = (
 )
 
 
-def _clipped(predicted: Floats) -> Floats:
-    return predicted.clip(CLIP, 1 - CLIP)
+def _clipped(predicted: Floats, clip: float = CLIP) -> Floats:
+    return predicted.clip(clip, 1 - clip)
 
 
-def _binary_loss(true: Floats, predicted: Floats) -> Floats:
-    loss: Floats = -(true * np.log(_clipped(predicted)) + (1 - true) * np.log1p(-_clipped(predicted)))
+def _binary_loss(true: Floats, predicted: Floats, clip: float = CLIP) -> Floats:
+    kept = _clipped(predicted, clip)
+    loss: Floats = -(true * np.log(kept) + (1 - true) * np.log1p(-kept))
     return loss
 
 
 def _log_loss(truth: Truth, prediction: Values, params: Params) -> float:
     from sklearn.metrics import log_loss
 
+    clip = float(params["clip"])
     if truth.target.kind is _PROBABILITY:
-        return float(log_loss(truth.values, _clipped(prediction), labels=[0, 1]))
+        return float(log_loss(truth.values, _clipped(prediction, clip), labels=[0, 1]))
     # Answers may be shares: each label that has one is a row that weighs as much.
     rows, labels = np.nonzero(truth.values)
     with ignoring("The y_(pred|prob) values do not sum to one"):
         total = log_loss(
             labels,
-            _clipped(prediction[rows]),
+            _clipped(prediction[rows], clip),
             normalize=False,
             sample_weight=truth.values[rows, labels],
             labels=np.arange(truth.values.shape[1]),
@@ -55,9 +57,10 @@ def _log_loss(truth: Truth, prediction: Values, params: Params) -> float:
 
 
 def _losses(truth: Truth, prediction: Values, params: Params) -> Floats:
+    clip = float(params["clip"])
     if truth.target.kind is _PROBABILITY:
-        return _binary_loss(truth.values, prediction)[:, None]
-    return np.asarray(-(truth.values * np.log(_clipped(prediction))).sum(axis=1))[:, None]
+        return _binary_loss(truth.values, prediction, clip)[:, None]
+    return np.asarray(-(truth.values * np.log(_clipped(prediction, clip))).sum(axis=1))[:, None]
 
 
 def _weights(truth: Truth, params: Params) -> Floats:
@@ -142,6 +145,7 @@ LOG_LOSS = Metric(
     formula=r"-\frac{1}{n}\sum_i \sum_k y_{ik} \ln \hat p_{ik}",
     numbers="unit",
     rows_sum_to_one=True,
+    defaults={"clip": CLIP},
 )
 WEIGHTED_LOG_LOSS = Metric(
     name="weighted_log_loss",

@@ -119,7 +119,12 @@ class _Search:
         wants_look = self._rules.data_preview and episode.status is None
         overview = await look_at_files(episode) if wants_look else ""
         return system_message(
-            episode.bundle.spec, episode.config, episode.bundle.description(), overview, self._rules.k_fold
+            episode.bundle.spec,
+            episode.config,
+            episode.bundle.description(),
+            episode.bundle.public_paths(),
+            overview,
+            self._rules.k_fold,
         )
 
     async def advance(self, system: tuple[Message, ...]) -> None:

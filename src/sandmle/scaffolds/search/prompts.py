@@ -34,18 +34,23 @@ class Shown:
 
 
 def system_message(
-    spec: TaskSpec, config: EpisodeConfig, description: str, overview: str, k_fold: int | None
+    spec: TaskSpec,
+    config: EpisodeConfig,
+    description: str,
+    files: Sequence[str],
+    overview: str,
+    k_fold: int | None,
 ) -> Message:
     """Returns what all prompts of a search begin with: the rules, the task, a look at its files.
 
     Args:
-        spec: The task; only its limits, direction and public files are told.
+        spec: The task; only its limits and direction are told.
         config: The rules of the episode.
         description: The task's text.
+        files: Paths of its public files.
         overview: What the look at the files printed; empty for none.
         k_fold: Folds of the cross-validation that scripts are asked for; None leaves the choice to the model.
     """
-    files = [path.removeprefix("public/") for path in spec.files if path.startswith("public/")]
     text = render(
         "search_system.j2",
         step_wall_s=f"{min(config.step_wall_s, spec.limits.step_wall_s):g}",

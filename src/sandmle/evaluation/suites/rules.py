@@ -1,0 +1,128 @@
+"""How a competition of another benchmark is graded: a record that stands in a YAML file, ours or the user's."""
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from sandmle.errors import BundleError, ConfigError
+from sandmle.grading import ScoringRule, get_metric
+from sandmle.grading.rule import SUM_TOLERANCE
+from sandmle.records import Direction, PredictionKind, Record, TargetSpec
+
+
+class CompetitionRule(Record):
+    """One competition: where its files are and how submissions are scored."""
+
+    id: str
+    answers: str
+    """Path of the answers below the folder of prepared data, with forward slashes."""
+    sample: str
+    """Path of the sample submission."""
+    id_column: str = ""
+    """Empty for the first column of the answers."""
+    kind: PredictionKind
+    columns: tuple[str, ...] = ()
+    """Prediction columns; empty for all columns of the answers but the id."""
+    labels: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    max_items: int | None = None
+    metric: str
+    metric_params: dict[str, Any] = Field(default_factory=dict)
+    answer_columns: tuple[str, ...] = ()
+    extra_columns: Literal["refuse", "ignore"] = "ignore"
+    repeated_ids: Literal["refuse", "in_order"] = "refuse"
+    sum_tolerance: float = SUM_TOLERANCE
+    unscored: str | None = None
+    """Rows whose answers hold this cell do not count."""
+
+    @property
+    def direction(self) -> Direction:
+        """The metric's own direction."""
+        return get_metric(self.metric).direction
+
+    def target(self, answer_header: tuple[str, ...]) -> TargetSpec:
+        """Returns the target, with its columns taken from the answers where the rule names none."""
+        columns = self.columns or tuple(name for name in answer_header if name != self.id_column)
+        labels = self.labels or (columns if self.kind is PredictionKind.CLASS_PROBABILITIES else ())
+        if self.kind is PredictionKind.PROBABILITY:
+            labels = self.labels or ("0", "1")
+        return TargetSpec(
+            kind=self.kind, columns=columns, labels=labels, low=self.low, high=self.high, max_items=self.max_items
+        )
+
+    def scoring_rule(self, target: TargetSpec) -> ScoringRule:
+        """Returns what the grader needs."""
+        return ScoringRule(
+            metric=self.metric,
+            metric_params=self.metric_params,
+            direction=self.direction,
+            id_column=self.id_column,
+            target=target,
+            answer_columns=self.answer_columns,
+            extra_columns=self.extra_columns,
+            repeated_ids=self.repeated_ids,
+            sum_tolerance=self.sum_tolerance,
+        )
+
+
+def builtin_rules(name: str) -> Mapping[str, CompetitionRule]:
+    """Returns the rules that ship with the package, by id."""
+    text = resources.files("sandmle.evaluation.suites").joinpath(f"data/{name}.yaml").read_text(encoding="utf-8")
+    return {rule.id: rule for rule in map(CompetitionRule.model_validate, yaml.safe_load(text))}
+
+
+def user_rules(path: Path) -> Mapping[str, CompetitionRule]:
+    """Reads a user's rules, in the form of those that ship with the package.
+
+    Raises:
+        ConfigError: The file cannot be read or holds no rules.
+    """
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the rules {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML text; write rules as docs/guides/mle-bench.md shows") from error
+    if not isinstance(entries, list):
+        raise ConfigError(f"{path} holds no list of rules; write them as docs/guides/mle-bench.md shows")
+    rules = {}
+    for number, entry in enumerate(entries, start=1):
+        try:
+            rule = CompetitionRule.model_validate(entry)
+            get_metric(rule.metric)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(f"{path}, rule {number}: {where}: {first['msg']}") from error
+        rules[rule.id] = rule
+    return rules
+
+
+def read_scores(path: Path) -> list[float]:
+    """Reads the column ``score`` of a leaderboard, in the file's order.
+
+    Raises:
+        BundleError: The file cannot be read or has no such column of numbers.
+    """
+    from sandmle.grading.cells import CellError, numbers
+    from sandmle.grading.table import TableError, read_table
+
+    try:
+        data = path.read_bytes()
+        if data.startswith(b"version https://git-lfs"):
+            raise BundleError(f"the leaderboard {path} is only a Git LFS pointer; run `git lfs pull` there")
+        table = read_table(data)
+        return [float(score) for score in numbers("score", table.column("score"), None, None)]
+    except OSError as error:
+        raise BundleError(f"cannot read the leaderboard {path}: {error.strerror}") from error
+    except KeyError as error:
+        raise BundleError(f"the leaderboard {path} has no column 'score'") from error
+    except TableError as error:
+        raise BundleError(f"the leaderboard {path} cannot be read: {error}") from error
+    except CellError as error:
+        raise BundleError(f"the leaderboard {path}: row {error.row + 1} {error.reason}") from error
