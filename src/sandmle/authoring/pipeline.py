@@ -59,6 +59,8 @@ class GenerateRequest(Record):
     """Proposals; the gate decides how many of them become tasks."""
     rng_seed: int = 0
     author: str = "procedural"
+    author_options: dict[str, Any] = Field(default_factory=dict)
+    """What else its tasks depend on, for example a model's name."""
     preset: ThresholdPreset = "calibrated"
     sandbox: str = "forkserver"
     """Backend that the gate's solver runs in."""
@@ -170,7 +172,7 @@ def generate(
         records = [_read_record(line, folder.path) for line in folder.lines]
         done = {record.proposal.index for record in latest(records) if not record.is_fault}
         waiting = [proposal for proposal in proposals_of(request) if proposal.index not in done]
-        spending = _prepare(first, request, waiting, workers, on_authoring)
+        spending = _prepare(first, request, workers, on_authoring)
         shutil.rmtree(out / _STAGING_DIR, ignore_errors=True)
         # A folder of this run's own: a worker of a killed run may still be at its last item.
         staging = out / _STAGING_DIR / f"{os.getpid()}-{time.time_ns()}"
@@ -193,7 +195,6 @@ def generate(
 def _prepare(
     author: Author,
     request: GenerateRequest,
-    waiting: Sequence[Proposal],
     workers: int,
     on_authoring: Callable[[Any], None] | None,
 ) -> dict[str, Any]:
@@ -202,7 +203,7 @@ def _prepare(
         return {}
     with open_backend(request.sandbox, workers=workers) as sandbox:
         author.bind(sandbox)
-        author.prepare(waiting, on_authoring)
+        author.prepare(proposals_of(request), on_authoring)
     return {"authoring": author.spending()}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sandmle.authoring.roles.conversation import Line
 from sandmle.authoring.roles.journal import Journal, RecordingHead, copy_recording, file_name
 from sandmle.authoring.roles.ledger import BudgetSpentError, Ledger
 from sandmle.authoring.roles.machine import VERSION, TaskMachine, draw_requests
-from sandmle.authoring.roles.models import Responder, UnusableModelError, list_prices, open_model
+from sandmle.authoring.roles.models import LiveModel, Responder, UnusableModelError, list_prices, open_model
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
 from sandmle.authoring.roles.outcomes import (
     OnProgress,
@@ -30,12 +31,14 @@ from sandmle.authoring.roles.outputs import DATA_SCRIPT, TaskIdea
 from sandmle.authoring.roles.publish import N_PUBLIC, arrange, data_files
 from sandmle.authoring.roles.reading import Complaint
 from sandmle.authoring.roles.workbench import run_data_script
-from sandmle.errors import AuthoringError, ConfigError, PolicyError, SandboxError
+from sandmle.errors import AuthoringError, ConfigError, PolicyError, SandboxError, SandmleError
 from sandmle.records import SeedRecord, ThresholdPreset
 from sandmle.sandbox.base import Sandbox
 from sandmle.seeds import load_seed
 from sandmle.tasks.bundle import SAMPLE_FILE, BundleDraft
 
+WORK_DIR = "authoring"
+"""Where a run keeps conversations and the steps of its tasks."""
 _JOURNAL = "conversation.jsonl"
 _MOST_TAKEN = 30
 
@@ -149,13 +152,20 @@ class LLMAuthor:
         Raises:
             ConfigError: The model cannot be used at all.
         """
-        waiting = [each for each in proposals if read_outcome(self._folder_of(each.seed_id, each.rng_seed)) is None]
+        responder, prices = self._open()
+        self._ledger = Ledger(self._limits, prices)
+        waiting = []
+        for proposal in proposals:
+            if read_outcome(self._folder_of(proposal.seed_id, proposal.rng_seed)) is None:
+                waiting.append(proposal)
+            else:
+                self._journal(proposal)
         if not waiting:
             return
         if self._sandbox is None:
             raise ConfigError("scripts of models run in a sandbox; bind one first")
         with threadpool_limits(1):
-            asyncio.run(self._prepare(waiting, on_progress or (lambda progress: None)))
+            asyncio.run(self._prepare(waiting, responder, on_progress or (lambda progress: None)))
 
     def spending(self) -> dict[str, Any]:
         """Returns what the model's replies took, as plain JSON types."""
@@ -181,9 +191,11 @@ class LLMAuthor:
         model = open_model(self._options, self._limits)
         return model, list_prices(self._options, self._limits)
 
-    async def _prepare(self, proposals: Sequence[Proposal], on_progress: OnProgress) -> None:
-        responder, prices = self._open()
-        self._ledger = ledger = Ledger(self._limits, prices)
+    async def _prepare(
+        self, proposals: Sequence[Proposal], responder: Responder | None, on_progress: OnProgress
+    ) -> None:
+        ledger = self._ledger
+        journals = [self._journal(proposal) for proposal in proposals]
         slots, places = asyncio.Semaphore(self._limits.requests), asyncio.Semaphore(self._limits.tasks)
         progress = Progress(n_total=len(proposals))
 
@@ -192,11 +204,11 @@ class LLMAuthor:
             progress.cost_usd = ledger.cost_usd
             on_progress(progress)
 
-        async def one(proposal: Proposal) -> None:
+        async def one(proposal: Proposal, journal: Journal) -> None:
             async with places:
                 if self._stopped:
                     return
-                line = Line(self._journal(proposal), responder, ledger, slots, self._options.max_tokens)
+                line = Line(journal, responder, ledger, slots, self._options.max_tokens)
                 outcome = await self._author(proposal, line, progress, tell)
                 if outcome is not None:
                     progress.n_drafted += outcome.status == "drafted"
@@ -205,12 +217,17 @@ class LLMAuthor:
                         copy_recording(line.journal.path, self._record, file_name(proposal.seed_id, proposal.k))
                 tell()
 
-        async with asyncio.TaskGroup() as group:
-            for proposal in proposals:
-                group.create_task(one(proposal))
+        try:
+            async with AsyncExitStack() as opened, asyncio.TaskGroup() as group:
+                if isinstance(responder, LiveModel):
+                    await opened.enter_async_context(responder)
+                for proposal, journal in zip(proposals, journals, strict=True):
+                    group.create_task(one(proposal, journal))
+        except* SandmleError as errors:
+            raise _first(errors) from errors
 
     def _journal(self, proposal: Proposal) -> Journal:
-        """Opens a task's conversation; in a replay it is the recording's."""
+        """Opens a task's conversation, in a replay the recording's, and books what it took."""
         path = self._folder_of(proposal.seed_id, proposal.rng_seed) / _JOURNAL
         if self._replay is not None:
             recording = self._replay / file_name(proposal.seed_id, proposal.k)
@@ -266,3 +283,9 @@ class LLMAuthor:
                 progress.at_step[steps[-1]] -= 1
         self._taken.append(draft.spec.domain)
         return save_draft(folder, draft)
+
+
+def _first(errors: BaseExceptionGroup[SandmleError]) -> SandmleError:
+    """Returns one error of a group: all tasks met the same one."""
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -100,5 +100,5 @@ class Ledger:
             )
         return (
             f"the budget of {limits.max_total_tokens} tokens is spent to {self.total_tokens} and the next reply may "
-            f"take {tokens}; go on with --resume and a larger --max-tokens-total"
+            f"take {tokens}; go on with --resume and a larger --max-total-tokens"
         )

@@ -8,13 +8,14 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
 from sandmle.policies.retry import wait_s
 
 if TYPE_CHECKING:
+    from openai import AsyncOpenAI
     from pydantic_ai.exceptions import ModelAPIError
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model
@@ -62,18 +63,32 @@ class Responder(Protocol):
 
 
 class LiveModel:
-    """A model behind an endpoint."""
+    """A model behind an endpoint; a context that closes its connections."""
 
-    def __init__(self, model: "Model", options: LLMOptions, limits: SpendLimits) -> None:
+    def __init__(
+        self, model: "Model", options: LLMOptions, limits: SpendLimits, client: "AsyncOpenAI | None" = None
+    ) -> None:
         """Opens no connection yet.
 
         Args:
             model: The model, of pydantic-ai.
             options: Name and settings, for messages and requests.
             limits: Retries and timeouts.
+            client: The client that we made for it; a model's own client is its own to close.
         """
-        self._model, self._options, self._limits = model, options, limits
+        self._model, self._options, self._limits, self._client = model, options, limits, client
         self._rng = random.Random()
+
+    async def __aenter__(self) -> Self:
+        """Opens what the model needs."""
+        await self._model.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_info: Any) -> None:
+        """Closes all connections."""
+        await self._model.__aexit__(*exc_info)
+        if self._client is not None:
+            await self._client.close()
 
     async def ask(self, conversation: Sequence[Said]) -> Answer:
         """Returns the reply; faults that may pass are tried again, with waits that the server asks for."""
@@ -199,7 +214,8 @@ def open_model(options: LLMOptions, limits: SpendLimits) -> LiveModel:
         raise ConfigError(f"model {options.model!r} is no PROVIDER:NAME; write it like openai:gpt-5")
     key = _key(options)
     if options.base_url is not None:
-        return LiveModel(_compatible(name, options.base_url, key), options, limits)
+        model, client = _compatible(name, options.base_url, key)
+        return LiveModel(model, options, limits, client)
     return LiveModel(_hosted(options.model, key), options, limits)
 
 
@@ -212,7 +228,7 @@ def _key(options: LLMOptions) -> str | None:
     return key
 
 
-def _compatible(name: str, base_url: str, key: str | None) -> "Model":
+def _compatible(name: str, base_url: str, key: str | None) -> "tuple[Model, AsyncOpenAI]":
     if not base_url.startswith(("http://", "https://")):
         raise ConfigError(f"base_url {base_url!r} is no address; write it like http://localhost:8000/v1")
     try:
@@ -225,7 +241,7 @@ def _compatible(name: str, base_url: str, key: str | None) -> "Model":
         client = AsyncOpenAI(base_url=base_url, api_key=key or _NO_KEY, max_retries=0)
     except Exception as error:  # the client's HTTP library has its own error for a bad address
         raise ConfigError(f"base_url {base_url!r} is no address; write it like http://localhost:8000/v1") from error
-    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client))
+    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), client
 
 
 def _hosted(model: str, key: str | None) -> "Model":

@@ -53,6 +53,12 @@ class Progress:
         """Tasks that have ended."""
         return self.n_drafted + self.n_refused
 
+    def note(self) -> str:
+        """Returns a line for people: tasks by step, repairs, tokens, cost."""
+        busy = [f"{count} at {step}" for step, count in self.at_step.items() if count]
+        parts = [f"{self.n_drafted} drafted", f"{self.n_refused} given up", *busy]
+        return ", ".join([*parts, f"{self.n_repairs} repairs", f"{self.total_tokens} tokens, {self.cost_usd:.3f} USD"])
+
 
 OnProgress = Callable[[Progress], None]
 
