@@ -57,7 +57,8 @@ class Scoring:
             ConfigError: The metric does not fit the target.
         """
         n_rows = len(next(iter(answers.values())))
-        columns = {idea.id_column: list(range(n_rows)), **answers, "leaderboard": ["private"] * n_rows}
+        columns: dict[str, list[Any]] = {idea.id_column: list(range(n_rows)), **answers}
+        columns["leaderboard"] = ["private"] * n_rows
         return AnswerKey.parse(self.rule(idea), write_table(columns), self.metric)
 
 
