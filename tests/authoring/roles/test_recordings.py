@@ -1,4 +1,4 @@
-"""Recorded conversations, replayed through the real sandbox and the real gate: good ones become tasks, flawed ones do not."""
+"""Recorded conversations through the real sandbox and gate: good ones become tasks, flawed ones do not."""
 
 import os
 import re
@@ -37,11 +37,11 @@ SLOW = ("thresholds_not_rising", "answers_leaked", "description_reveals")
 
 
 def replayed(
-    folder: Path, out: Path, *seeds: str, record: Path | None = None, workers: int = 1
+    folder: Path, out: Path, *seeds: str, record: Path | None = None
 ) -> list[ProposalRecord]:
     author = partial(LLMAuthor, out / WORK_DIR, replay=folder, record=record)
     request = GenerateRequest(seeds=seeds, count=len(seeds), rng_seed=3, author="llm")
-    return generate(request, out, workers=workers, author=author)
+    return generate(request, out, author=author)
 
 
 @pytest.mark.parametrize("seed", QUICK)
