@@ -51,6 +51,7 @@ def command(
         str | None, typer.Option(metavar="IN,OUT", help="US dollars for a million tokens, where no list has them.")
     ] = None,
     requests: Annotated[int, typer.Option(min=1, help="Requests in flight.")] = 16,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of the longest reply.")] = 12_000,
     repairs: Annotated[int, typer.Option(min=0, help="Replies of one role that may be sent back.")] = 3,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print prompts and the estimated cost; ask nobody.")
@@ -83,7 +84,13 @@ def command(
         plan = plan_run(
             names,
             count,
-            LLMOptions(model=model or "", base_url=base_url, api_key_env=api_key_env, max_repairs=repairs),
+            LLMOptions(
+                model=model or "",
+                base_url=base_url,
+                api_key_env=api_key_env,
+                max_repairs=repairs,
+                max_tokens=max_tokens,
+            ),
             SpendLimits(
                 requests=requests,
                 max_cost_usd=max_cost,

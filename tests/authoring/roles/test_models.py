@@ -86,8 +86,8 @@ async def test_a_full_context_is_its_own_error():
     [
         ({"model": "gpt"}, "is no PROVIDER:NAME"),
         ({"model": "nobody:x"}, "nobody:x"),
-        ({"model": "openai:x"}, "openai:x cannot be used: .*OPENAI_API_KEY"),
-        ({"model": "anthropic:x"}, "anthropic:x cannot be used: .*ANTHROPIC_API_KEY"),
+        ({"model": "openai:x"}, "openai:x has no key: set OPENAI_API_KEY"),
+        ({"model": "anthropic:x"}, "anthropic:x has no key: set ANTHROPIC_API_KEY"),
         ({"model": "openai:x", "api_key_env": "NO_SUCH_KEY"}, "NO_SUCH_KEY holds no API key"),
         ({"model": "openai:x", "base_url": "localhost:8000"}, "write it like http://localhost:8000/v1"),
     ],

@@ -36,9 +36,7 @@ OUTCOMES = {
 SLOW = ("thresholds_not_rising", "answers_leaked", "description_reveals")
 
 
-def replayed(
-    folder: Path, out: Path, *seeds: str, record: Path | None = None
-) -> list[ProposalRecord]:
+def replayed(folder: Path, out: Path, *seeds: str, record: Path | None = None) -> list[ProposalRecord]:
     author = partial(LLMAuthor, out / WORK_DIR, replay=folder, record=record)
     request = GenerateRequest(seeds=seeds, count=len(seeds), rng_seed=3, author="llm")
     return generate(request, out, author=author)

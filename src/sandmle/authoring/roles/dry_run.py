@@ -9,10 +9,10 @@ from sandmle.authoring.roles.options import LLMOptions, SpendLimits
 from sandmle.authoring.roles.prompts import render
 from sandmle.seeds import load_seed
 
-TOKENS_OF_A_TASK = (22_000, 9_000)
-"""Prompt and completion tokens of a task, as a capable model needs them: five replies, of which one is sent back once.
+TOKENS_OF_A_TASK = (13_000, 7_500)
+"""Prompt and completion tokens of a task: twice what the shipped recordings take with one script sent back.
 
-Counted on the shipped recordings at four characters a token, conversations sent whole at each turn.
+Counted at four characters a token, conversations sent whole at each turn; the rest is for models that think aloud.
 """
 
 

@@ -6,6 +6,7 @@ How often and how long to wait is decided here, not in the providers' clients, s
 import asyncio
 import os
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -24,6 +25,7 @@ INSTALL = "authoring with a model needs the llm extra; run: pip install 'sandmle
 Speaker = Literal["system", "user", "assistant"]
 _NO_KEY = "no-key-needed"
 _SHOWN_CHARS = 200
+_KEY_VARIABLE = re.compile(r"[A-Z][A-Z_]*_API_KEY")
 
 
 @dataclass(frozen=True)
@@ -260,8 +262,14 @@ def _hosted(model: str, key: str | None) -> "Model":
         return infer_model(model, provider_of)
     except ImportError as error:
         raise ConfigError(f"{model} needs another package: {_first_line(error)}") from error
-    except UserError as error:  # no key, or no such provider
-        raise ConfigError(f"{model} cannot be used: {_first_line(error)}") from error
+    except UserError as error:
+        variable = _KEY_VARIABLE.search(str(error))
+        if variable is None:
+            raise ConfigError(f"{model} cannot be used: {_first_line(error)}") from error
+        raise ConfigError(
+            f"{model} has no key: set {variable.group()}, name another variable with --api-key-env, or give the "
+            "--base-url of a server that needs none"
+        ) from error
     except ValueError as error:
         raise ConfigError(f"{model} names no provider that is known: {_first_line(error)}") from error
 
