@@ -57,6 +57,20 @@ def test_a_budget_that_is_too_small_keeps_what_was_paid_for(tmp_path):
     assert json.loads((out / "summary.json").read_text())["authoring"]["n_replies"] == 12
 
 
+def test_judging_asks_nobody_even_where_the_budget_would_allow_it(tmp_path):
+    prices = {"usd_per_million_prompt": 1.0, "usd_per_million_completion": 1.0}
+    out = tmp_path / "out"
+    with Server(served(REFUSED)).running() as server:
+        # Stopped in the middle: together the tasks are over the budget, each of them alone would not be.
+        limits = SpendLimits(requests=1, max_cost_usd=0.0145, **prices)
+        records = run(out, at(server.url, out, limits), count=4)
+        summary = json.loads((out / "summary.json").read_text())["authoring"]
+        assert summary["n_replies"] == len(server.seen) < 16
+    assert any(record.is_fault for record in records)
+    assert summary["cost_usd"] <= 0.0145
+    assert "go on with --resume" in summary["stopped"]
+
+
 @pytest.mark.parametrize(
     ("reply", "message"),
     [(fails(401, "no"), "refuses the key"), (fails(404, "The model `m` does not exist"), "there is no model")],

@@ -3,7 +3,7 @@
 import pytest
 
 from sandmle.authoring.roles.journal import Journal, RecordingHead, ReplyLine, file_name, recordings_in
-from sandmle.errors import ConfigError
+from sandmle.errors import AuthoringError, ConfigError
 
 HEAD = RecordingHead(seed_id="spaceship-titanic", k=2, model="m")
 
@@ -46,7 +46,7 @@ def test_a_head_that_was_torn_begins_anew(tmp_path):
 def test_another_roles_reply_is_refused(tmp_path):
     path = tmp_path / "conversation.jsonl"
     Journal(path, HEAD).append(line("one"))
-    with pytest.raises(ConfigError, match="line 2 is a reply of the strategist, but the writer is asked"):
+    with pytest.raises(AuthoringError, match="line 2 is a reply of the strategist, but the writer is asked"):
         Journal(path, HEAD).next("writer")
 
 

@@ -24,8 +24,10 @@ from sandmle.authoring.roles.outcomes import (
     Progress,
     load_draft,
     read_outcome,
+    read_stop,
     save_draft,
     save_outcome,
+    save_stop,
 )
 from sandmle.authoring.roles.outputs import DATA_SCRIPT, TaskIdea
 from sandmle.authoring.roles.publish import N_PUBLIC, arrange, data_files
@@ -101,21 +103,16 @@ class LLMAuthor:
         self._open()
 
     def propose(self, seed: SeedRecord, rng_seed: int) -> BundleDraft:
-        """Returns the draft that ``prepare`` made, or makes it now.
+        """Returns the draft that ``prepare`` made. It asks nobody: what a run may spend is decided there.
 
         Raises:
             AuthoringError: The roles could not do it; one sentence says why.
-            PolicyError: The task was interrupted: budget, model or sandbox; it can be taken up again.
+            PolicyError: The task was not prepared to its end: budget, model or sandbox; it can be taken up again.
         """
         folder = self._folder_of(seed.id, rng_seed)
         outcome = read_outcome(folder)
         if outcome is None:
-            if self._stopped or self._sandbox is None:
-                raise PolicyError(self._stopped or "the task was not authored to its end; go on with --resume")
-            self.prepare([Proposal(index=0, seed_id=seed.id, k=0, rng_seed=rng_seed)])
-            outcome = read_outcome(folder)
-        if outcome is None:
-            raise PolicyError(self._stopped or "the task was not authored to its end; go on with --resume")
+            raise PolicyError(read_stop(self._folder) or "the task was not prepared to its end; prepare it again")
         if outcome.status == "refused":
             raise AuthoringError(outcome.reason, lost_to=outcome.lost_to)
         return load_draft(folder, outcome.task_id)
@@ -164,8 +161,12 @@ class LLMAuthor:
             return
         if self._sandbox is None:
             raise ConfigError("scripts of models run in a sandbox; bind one first")
-        with threadpool_limits(1):
-            asyncio.run(self._prepare(waiting, responder, on_progress or (lambda progress: None)))
+        self._stopped = ""
+        try:
+            with threadpool_limits(1):
+                asyncio.run(self._prepare(waiting, responder, on_progress or (lambda progress: None)))
+        finally:
+            save_stop(self._folder, self._stopped)
 
     def spending(self) -> dict[str, Any]:
         """Returns what the model's replies took, as plain JSON types."""
@@ -278,11 +279,19 @@ class LLMAuthor:
         except (BudgetSpentError, PolicyError, SandboxError) as error:
             self._stopped = self._stopped or str(error)
             return None
+        except ConfigError:
+            raise  # the disk refuses
+        except Exception as error:  # a bug of ours costs one task, as with every author
+            return save_outcome(folder, Outcome(status="refused", lost_to="author", reason=_in_one_line(error)))
         finally:
             if steps:
                 progress.at_step[steps[-1]] -= 1
         self._taken.append(draft.spec.domain)
         return save_draft(folder, draft)
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _first(errors: BaseExceptionGroup[SandmleError]) -> SandmleError:

@@ -31,7 +31,7 @@ def checked(made: Any, n_train: int, n_test: int) -> dict[str, pd.DataFrame]:
             fail(f"{name!r} is a {type(table).__name__}, not a DataFrame")
         if len(table) != n_rows:
             fail(f"{name!r} has {len(table)} rows; {n_rows} were asked for")
-    return made
+    return dict(made)
 
 
 def unpacked(table: pd.DataFrame, paths: list[str], blob: Any, index: list[Any]) -> pd.DataFrame:

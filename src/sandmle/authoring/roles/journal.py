@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from sandmle.authoring.roles.outputs import RoleName
-from sandmle.errors import ConfigError
+from sandmle.errors import AuthoringError, ConfigError
 from sandmle.records import Record
 
 SUFFIX = ".jsonl"
@@ -84,15 +84,16 @@ class Journal:
         """Returns the next reply that was written down, or None when there is no further one.
 
         Raises:
-            ConfigError: The next reply is another role's, so the recording does not fit this release.
+            AuthoringError: The next reply is another role's, so the recording does not fit this release.
         """
         if self._position >= len(self.lines):
             return None
         line = self.lines[self._position]
         if line.role != role:
-            raise ConfigError(
-                f"{self.path}, line {self._position + 2} is a reply of the {line.role}, but the {role} is asked; "
-                "the recording was made by another release: record it anew"
+            raise AuthoringError(
+                f"{self.path.name}, line {self._position + 2} is a reply of the {line.role}, but the {role} is asked; "
+                "the recording was made by another release: record it anew",
+                lost_to="recording",
             )
         self._position += 1
         return line

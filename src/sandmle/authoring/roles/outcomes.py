@@ -15,6 +15,7 @@ from sandmle.tasks.bundle import BundleDraft
 
 _OUTCOME = "outcome.json"
 _BUNDLES = "bundle"
+_STOP = "stopped.txt"
 
 
 class Outcome(Record):
@@ -108,3 +109,25 @@ def load_draft(folder: Path, task_id: str) -> BundleDraft:
     """
     bundle = load_bundle(folder / _BUNDLES / task_id)
     return BundleDraft(bundle.spec.replace(files={}), {path: bundle.read(path) for path in bundle.spec.files})
+
+
+def save_stop(folder: Path, reason: str) -> None:
+    """Writes down why a run stopped before all tasks were at their end; an empty reason takes an old one away.
+
+    Raises:
+        ConfigError: The disk refuses.
+    """
+    try:
+        if reason:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / _STOP).write_text(reason + "\n")
+        else:
+            (folder / _STOP).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+def read_stop(folder: Path) -> str:
+    """Returns why the last run stopped; empty if it did not."""
+    path = folder / _STOP
+    return path.read_text().strip() if path.is_file() else ""
