@@ -79,7 +79,7 @@ class LLMPlan:
 
         factory = partial(
             LLMAuthor,
-            out / WORK_DIR,
+            out.resolve() / WORK_DIR,
             self.options,
             limits=self.limits,
             preset=preset,

@@ -11,6 +11,7 @@ from sandmle.authoring.funnel import ProposalRecord, Stage
 from sandmle.authoring.pipeline import GenerateRequest, generate
 from sandmle.authoring.roles.author import WORK_DIR, LLMAuthor
 from sandmle.authoring.roles.journal import recordings_in
+from sandmle.authoring.validation import validate_tasks
 from sandmle.records import Modality
 from sandmle.tasks import find_bundles, load_bundle
 from tests.authoring.fake import tree
@@ -60,6 +61,10 @@ def _accepted(seed: str, tmp_path: Path) -> None:
     spec = load_bundle(root).spec
     assert (spec.provenance.author, spec.provenance.seed_id) == ("llm", seed)
     assert 50 <= spec.n_train <= 200
+    [(_, judgement)] = validate_tasks([root])  # the bundle keeps the script that made its data
+    assert judgement.report is not None
+    assert (judgement.note, judgement.report.losses()) == ("", ())
+    assert "determinism" in {check.check for check in judgement.report.checks}
 
 
 def test_the_shipped_recordings_cover_the_ground():

@@ -17,6 +17,7 @@ from sandmle.records import Ladder, Provenance, SeedRecord, StructuralDNA, TaskL
 from sandmle.tasks.bundle import DESCRIPTION_FILE, BundleDraft
 
 AUTHOR = "llm"
+"""Name in the provenance."""
 AUTHOR_VERSION = "1"
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "lightgbm", "pillow")
 

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from sandmle.authoring.funnel import Proposal
-from sandmle.authoring.randomness import rng_for
+from sandmle.authoring.roles.again import PLAN_FILE, SCRIPT_FILE, data_again
 from sandmle.authoring.roles.assembly import AUTHOR, AUTHOR_VERSION
 from sandmle.authoring.roles.conversation import Line
 from sandmle.authoring.roles.journal import Journal, RecordingHead, copy_recording, file_name
 from sandmle.authoring.roles.ledger import BudgetSpentError, Ledger
-from sandmle.authoring.roles.machine import VERSION, TaskMachine, draw_requests
+from sandmle.authoring.roles.machine import TaskMachine
 from sandmle.authoring.roles.models import LiveModel, Responder, UnusableModelError, list_prices, open_model
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
 from sandmle.authoring.roles.outcomes import (
@@ -29,20 +30,17 @@ from sandmle.authoring.roles.outcomes import (
     save_outcome,
     save_stop,
 )
-from sandmle.authoring.roles.outputs import DATA_SCRIPT, TaskIdea
-from sandmle.authoring.roles.publish import N_PUBLIC, arrange, data_files
-from sandmle.authoring.roles.reading import Complaint
-from sandmle.authoring.roles.workbench import run_data_script
 from sandmle.errors import AuthoringError, ConfigError, PolicyError, SandboxError, SandmleError
 from sandmle.records import SeedRecord, ThresholdPreset
 from sandmle.sandbox.base import Sandbox
 from sandmle.seeds import load_seed
-from sandmle.tasks.bundle import SAMPLE_FILE, BundleDraft
+from sandmle.tasks.bundle import BundleDraft
 
 WORK_DIR = "authoring"
 """Where a run keeps conversations and the steps of its tasks."""
 _JOURNAL = "conversation.jsonl"
 _MOST_TAKEN = 30
+_DISK_THREADS = 8
 
 
 class LLMAuthor:
@@ -126,18 +124,7 @@ class LLMAuthor:
         if self._sandbox is None:
             raise AuthoringError("data scripts run in a sandbox; bind one first")
         files = self.propose(seed, rng_seed).files
-        idea = TaskIdea.model_validate_json(files["provenance/plan.json"])
-        request = draw_requests(seed.id, rng_seed, idea)[0]
-        source = files[f"provenance/{DATA_SCRIPT}"].decode()
-        try:
-            draw = run_data_script(self._sandbox, source, idea, [request])[request.name]
-        except Complaint as complaint:
-            raise AuthoringError(complaint.summary, lost_to=complaint.kind) from complaint
-        rng = rng_for("roles", VERSION, "order", seed.id, rng_seed)
-        order = arrange(idea.n_train, N_PUBLIC + idea.n_private, N_PUBLIC, seed.dna.n_id_parts, rng)
-        made = data_files(idea, draw, order, dict.fromkeys(idea.target.columns, ""))
-        del made[SAMPLE_FILE]  # it needs the metric, and no random numbers
-        return made
+        return data_again(seed, rng_seed, files[PLAN_FILE], files[SCRIPT_FILE], self._sandbox)
 
     def prepare(self, proposals: Sequence[Proposal], on_progress: OnProgress | None = None) -> None:
         """Authors many tasks at once. What it cannot end stays where it is and goes on in the next call.
@@ -197,6 +184,7 @@ class LLMAuthor:
     ) -> None:
         ledger = self._ledger
         journals = [self._journal(proposal) for proposal in proposals]
+        disk = ThreadPoolExecutor(_DISK_THREADS, "sandmle-journal")
         slots, places = asyncio.Semaphore(self._limits.requests), asyncio.Semaphore(self._limits.tasks)
         progress = Progress(n_total=len(proposals))
 
@@ -209,7 +197,7 @@ class LLMAuthor:
             async with places:
                 if self._stopped:
                     return
-                line = Line(journal, responder, ledger, slots, self._options.max_tokens)
+                line = Line(journal, responder, ledger, slots, disk, self._options.max_tokens)
                 outcome = await self._author(proposal, line, progress, tell)
                 if outcome is not None:
                     progress.n_drafted += outcome.status == "drafted"
@@ -220,6 +208,7 @@ class LLMAuthor:
 
         try:
             async with AsyncExitStack() as opened, asyncio.TaskGroup() as group:
+                opened.enter_context(disk)
                 if isinstance(responder, LiveModel):
                     await opened.enter_async_context(responder)
                 for proposal, journal in zip(proposals, journals, strict=True):

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ class Line:
         responder: The model; None in a replay, where nothing may be asked.
         ledger: What all tasks spend together.
         slots: Bound on requests in flight.
+        disk: Threads that wait for the disk, so that other tasks need not.
         max_tokens: Longest reply.
     """
 
@@ -40,6 +42,7 @@ class Line:
     responder: Responder | None
     ledger: Ledger
     slots: asyncio.Semaphore
+    disk: Executor
     max_tokens: int
 
     async def ask(self, role: RoleName, conversation: list[Said]) -> ReplyLine:
@@ -74,7 +77,7 @@ class Line:
                 prompt=conversation[-1].text,
                 wait_s=round(time.monotonic() - start_s, 3),
             )
-            self.journal.append(line)
+            await asyncio.get_running_loop().run_in_executor(self.disk, self.journal.append, line)
             self.ledger.add(line)
         return line
 
