@@ -41,6 +41,8 @@ def test_a_dry_run_shows_prompt_and_price_and_asks_nobody(tmp_path):
     assert done.returncode == 0
     assert "Plan a task of this shape" in done.stdout
     assert "AI4Code" not in done.stdout.split("---", 2)[2]  # the model is shown the shape, not the seed
+    for role in ("developer", "mlops", "writer", "reviewer"):
+        assert f"--- the {role}'s prompt" in done.stdout
     assert "USD" in done.stdout
     found = json.loads(generate(tmp_path / "out", *arguments, "--json").stdout)
     assert found["estimate"]["n_tasks"] == 10

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +23,12 @@ def replay_folder(name: str | None) -> Path | None:
     Raises:
         ConfigError: There is no such folder, or no recording in it.
     """
-    from sandmle.authoring.roles.journal import recordings_in
-
     if name is None:
         return None
-    folder = Path(str(resources.files("sandmle.authoring.roles"))) / "recordings" if name == SHIPPED else Path(name)
+    from sandmle.authoring.roles.dry_run import recordings_dir
+    from sandmle.authoring.roles.journal import recordings_in
+
+    folder = recordings_dir() if name == SHIPPED else Path(name)
     recordings_in(folder)
     return folder
 
@@ -111,17 +111,19 @@ def plan_run(
 
 def show_dry_run(seeds: tuple[str, ...], plan: LLMPlan, as_json: bool) -> None:
     """Prints the first prompts and the estimated cost; asks nobody."""
-    from sandmle.authoring.roles.dry_run import estimate, first_prompts
+    from sandmle.authoring.roles.dry_run import estimate, first_prompts, later_prompts
 
     shown = seeds[: min(plan.count, len(seeds))]
     found = estimate(plan.count, plan.options, plan.limits)
-    prompts = first_prompts(shown if as_json else shown[:1])
+    prompts, later = first_prompts(shown if as_json else shown[:1]), later_prompts()
     if as_json:
-        print_json({"estimate": vars(found), "prompts": prompts})
+        print_json({"estimate": vars(found), "prompts": prompts, "later_prompts": later})
         return
     screen = console()
     for seed_id, text in prompts.items():
         screen.print(f"--- the strategist's prompt for {seed_id} ---\n{text}\n", markup=False)
+    for role, text in later.items():
+        screen.print(f"--- the {role}'s prompt, for the task of a shipped recording ---\n{text}\n", markup=False)
     cost = "cost unknown (give --prices IN,OUT)" if found.usd is None else f"about {found.usd:.2f} USD"
     tokens = f"{found.prompt_tokens} prompt and {found.completion_tokens} completion tokens"
     screen.print(f"{found.n_tasks} tasks, about {tokens}, {cost}", markup=False)

@@ -1,15 +1,15 @@
 """A model for tests: answers each role as a recording does, over real HTTP or in this process."""
 
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from sandmle.authoring.roles.dry_run import recordings_dir
 from sandmle.authoring.roles.journal import ReplyLine, read_recording
 from sandmle.authoring.roles.models import Answer, Said
 from tests.policies.server import Reply, says
 
-GOOD = Path(str(resources.files("sandmle.authoring.roles"))) / "recordings"
+GOOD = recordings_dir()
 FLAWED = Path(__file__).parents[2] / "data" / "recordings"
 _MARKS = {
     "strategist": "You invent small machine-learning competitions",
