@@ -145,7 +145,7 @@ from sandmle.authoring.roles.options import LLMOptions, SpendLimits
 
 if __name__ == "__main__":
     out = Path(sys.argv[2])
-    request = GenerateRequest(seeds=("spaceship-titanic",), count=3, rng_seed=3, author="llm")
+    request = GenerateRequest(seeds=("spaceship-titanic",), count=2, rng_seed=3, author="llm")
     options = LLMOptions(model="openai:m", base_url=sys.argv[1])
     author = partial(LLMAuthor, out / WORK_DIR, options, limits=SpendLimits(requests=2))
     generate(request, out, author=author, resume=out.exists())
@@ -161,25 +161,39 @@ def test_a_run_killed_at_twenty_random_moments_is_the_same_and_pays_for_nothing_
     driver = tmp_path / "driver.py"
     driver.write_text(DRIVER)
     rng = random.Random(20)
+    whole = tmp_path / "whole"
     with Server(served(RECORDING, delay_s=0.2)).running() as server:
-        whole, broken = tmp_path / "whole", tmp_path / "broken"
+        start_s = time.monotonic()
         subprocess.run([sys.executable, driver, server.url, whole], check=True)
-        n_whole = len(server.seen)
-        n_lost = n_kills = 0
+        whole_s = time.monotonic() - start_s
+        n_replies = len(server.seen)
+        wanted = tree(whole / "tasks")
+        n_kills = 0
         while n_kills < 20:
-            process = subprocess.Popen([sys.executable, driver, server.url, broken], start_new_session=True)
-            try:
-                process.wait(rng.uniform(2.0, 9.0))
-                break  # done before the kill
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                n_kills += 1
-                time.sleep(0.3)  # requests that were under way are answered into the void
-                n_lost = len(server.seen) - n_whole - _n_journalled(broken)
-        subprocess.run([sys.executable, driver, server.url, broken], check=False)
-    assert tree(whole / "tasks") == tree(broken / "tasks")
-    assert _n_journalled(broken) == n_whole == 15
-    # Only replies that were under way at a kill are asked for again: at most two at a time.
-    assert len(server.seen) - n_whole == 15 + n_lost
-    assert n_lost <= 2 * n_kills
+            out = tmp_path / f"broken-{n_kills}"
+            n_before, n_more, n_lost = len(server.seen), 0, 0
+            while _is_killed(driver, server.url, out, rng.uniform(0.2, 0.9) * whole_s):
+                n_more += 1
+                time.sleep(0.5)  # requests that were under way are answered into the void
+                n_lost = len(server.seen) - n_before - _n_journalled(out)
+                if n_kills + n_more >= 20:
+                    subprocess.run([sys.executable, driver, server.url, out], check=True)
+                    break
+            n_kills += n_more
+            assert tree(out / "tasks") == wanted
+            # Asked for again is only what was under way at a kill: two requests at most at a time.
+            assert _n_journalled(out) == n_replies == 10
+            assert len(server.seen) - n_before == n_replies + n_lost
+            assert n_lost <= 2 * n_more
+
+
+def _is_killed(driver: Path, url: str, out: Path, after_s: float) -> bool:
+    """Starts a run and kills it, with all it started; False when it came to its end before."""
+    process = subprocess.Popen([sys.executable, driver, url, out], start_new_session=True)
+    try:
+        assert process.wait(after_s) == 0
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return True
+    return False
