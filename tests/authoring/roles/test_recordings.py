@@ -23,7 +23,7 @@ QUICK = ("spaceship-titanic", "champs-scalar-coupling")
 OUTCOMES = {
     "unrepairable_script": ("data_script", r"make_data\.py ended with error: NameError: name 'kool' is not defined"),
     "thresholds_not_rising": ("thresholds", r"better than"),
-    "answers_leaked": ("single_column", r"'glaze_lot' alone"),
+    "answers_leaked": ("thresholds", r"oracle is -\S+ better than gold"),
     "evaluator_accepts_all": ("evaluator", r"gives a constant 0\.99 and the answers themselves 0\.99"),
     "evaluator_wrong_direction": ("evaluator", r"though the metric is to maximize"),
     "description_reveals": ("rule_revealed", r"description\.md says 'log-odds'"),
