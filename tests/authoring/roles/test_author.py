@@ -1,5 +1,6 @@
 """``LLMAuthor`` against a real local server: interrupted runs, spent budgets, wrong models, and what it all costs."""
 
+import itertools
 import json
 import os
 import random
@@ -135,6 +136,7 @@ def test_fifty_tasks_in_flight_cost_little_beside_the_model(n_tasks, tmp_path):
     assert cpu_s <= 0.10 * 50 * 10 * 0.2  # a tenth of the time that all requests spend at the model
 
 
+N_KILLS = 20
 DRIVER = """
 import sys
 from functools import partial
@@ -169,8 +171,10 @@ def test_a_run_killed_at_twenty_random_moments_is_the_same_and_pays_for_nothing_
         n_replies = len(server.seen)
         wanted = tree(whole / "tasks")
         n_kills = 0
-        while n_kills < 20:
-            out = tmp_path / f"broken-{n_kills}"
+        for number in itertools.count():
+            if n_kills >= N_KILLS:
+                break
+            out = tmp_path / f"broken-{number}"
             n_before, n_more, n_lost = len(server.seen), 0, 0
             while _is_killed(driver, server.url, out, rng.uniform(0.2, 0.9) * whole_s):
                 n_more += 1
