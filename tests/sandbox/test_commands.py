@@ -99,7 +99,15 @@ def test_doctor_tells_what_works() -> None:
     done = CliRunner().invoke(app, ["doctor", "--json"])
     report = json.loads(done.stdout)
     assert done.exit_code == (0 if report["default_works"] else 1)
-    assert [backend["name"] for backend in report["backends"]] == ["forkserver", "bwrap"]
+    assert [backend["name"] for backend in report["backends"]] == [
+        "forkserver",
+        "bwrap",
+        "restricted",
+        "docker",
+        "podman",
+    ]
+    notes = {backend["name"]: backend["note"] for backend in report["backends"] if backend["works"]}
+    assert "answers" in notes.get("restricted", "answers")
     assert {"kernel", "landlock", "seccomp", "namespaces", "control groups"} <= {
         finding["name"] for finding in report["findings"]
     }

@@ -14,17 +14,16 @@ import pytest
 
 from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.records import ExecResult, ExecStatus, Limits
-from sandmle.sandbox import ExecRequest, supervise
+from sandmle.sandbox import Capability, ExecRequest, supervise
 from sandmle.sandbox.forkserver import ForkserverSandbox
+from sandmle.sandbox.testing.helpers import needs, run
 
 pytestmark = pytest.mark.sandbox
-
-_LIGHT = ("json",)
 
 
 @pytest.fixture
 def sandbox() -> Iterator[ForkserverSandbox]:
-    with ForkserverSandbox(workers=2, preload=_LIGHT) as started:
+    with ForkserverSandbox(workers=2, libraries="none") as started:
         yield started
 
 
@@ -121,7 +120,7 @@ def test_the_warm_server_killed_under_running_code_is_our_failure(sandbox: Forks
 
 
 def test_closing_ends_what_is_running(tmp_path: Path) -> None:
-    sandbox = ForkserverSandbox(workers=1, preload=_LIGHT).start()
+    sandbox = ForkserverSandbox(workers=1, libraries="none").start()
     with ThreadPoolExecutor(2) as pool:
         running = pool.submit(_run, sandbox, tmp_path / "a", "import time; time.sleep(30)", 60)
         time.sleep(0.5)
@@ -137,7 +136,7 @@ def test_closing_ends_what_is_running(tmp_path: Path) -> None:
 
 
 def test_not_started_and_closed_sandboxes_say_so(tmp_path: Path) -> None:
-    sandbox = ForkserverSandbox(preload=_LIGHT)
+    sandbox = ForkserverSandbox(libraries="none")
     with pytest.raises(SandboxError, match="not started"):
         _run(sandbox, tmp_path, "pass")
     with sandbox:
@@ -149,7 +148,7 @@ def test_not_started_and_closed_sandboxes_say_so(tmp_path: Path) -> None:
 
 
 def test_two_sandboxes_in_one_process_do_not_mix(sandbox: ForkserverSandbox, tmp_path: Path) -> None:
-    with ForkserverSandbox(workers=1, preload=_LIGHT) as other:
+    with ForkserverSandbox(workers=1, libraries="none") as other:
         assert _run(other, tmp_path, "pass").status is ExecStatus.OK
         assert other._first_uid != sandbox._first_uid
     assert _run(sandbox, tmp_path, "print(1)").stdout == "1\n"
@@ -213,7 +212,7 @@ def test_a_killed_caller_leaves_nothing(
     _wait_for(lambda: not _with_token(token) and not any(Path(f"/proc/{pid}").exists() for pid in children))
     assert token not in Path("/proc/self/mountinfo").read_text()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    with ForkserverSandbox(workers=1, preload=_LIGHT):
+    with ForkserverSandbox(workers=1, libraries="none"):
         assert not list(scratch.glob(f"sandmle-{caller.pid}-*"))
         assert (scratch / "sandmle-notes-1").exists()
         assert (scratch / f"sandmle-{os.getpid()}-mine").exists()
@@ -244,7 +243,7 @@ def test_close_removes_groups_folders_and_processes(tmp_path: Path, monkeypatch:
     before = set(Path("/sys/fs/cgroup").glob(f"**/sandmle-{os.getpid()}-*"))
     threads = threading.active_count()
     children = _descendants(os.getpid())
-    with ForkserverSandbox(workers=2, preload=_LIGHT) as sandbox:
+    with ForkserverSandbox(workers=2, libraries="none") as sandbox:
         _run(sandbox, tmp_path / "w", "pass")
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
     assert set(Path("/sys/fs/cgroup").glob(f"**/sandmle-{os.getpid()}-*")) == before
@@ -277,3 +276,14 @@ for name in ("forkserver", "bwrap"):
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["forkserver refused", "bwrap refused"], done
     assert "user namespaces" in lines[0]
+
+
+def test_a_small_memory_limit_right_after_a_large_execution(tmp_path: Path) -> None:
+    """The group of the slot may still hold what the one before had; that is no fault of anybody."""
+    hoard = "x = []\nwhile True: x.append(bytes(5_000_000))"
+    with ForkserverSandbox(workers=1, libraries="none") as sandbox:
+        needs(sandbox, Capability.MEMORY)
+        for index in range(8):
+            large = run(sandbox, tmp_path / f"large{index}", hoard, limits=Limits(wall_s=20, memory_mb=60))
+            small = run(sandbox, tmp_path / f"small{index}", "pass", limits=Limits(wall_s=20, memory_mb=1))
+            assert (large.status, small.status) == (ExecStatus.OOM, ExecStatus.OOM), (large, small)

@@ -35,7 +35,7 @@ os.chmod("a\\nb", 0)
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[ForkserverSandbox]:
-    with ForkserverSandbox(workers=1, preload=("json",)) as opened:
+    with ForkserverSandbox(workers=1, libraries="none") as opened:
         yield opened
 
 
@@ -58,7 +58,7 @@ def test_libraries_below_tmp_stay_visible_and_read_only(tmp_path: Path) -> None:
         "open('/tmp/own', 'w').write('x')\n"
         "open(sys.prefix + '/planted', 'w')\n"
     )
-    with ForkserverSandbox(workers=1, python=str(home / "bin" / "python"), preload=("json",)) as sandbox:
+    with ForkserverSandbox(workers=1, python=str(home / "bin" / "python"), libraries="none") as sandbox:
         result = sandbox.execute(ExecRequest(code, tmp_path / "work"))
     assert result.stdout == f"{home} True 1\n"
     assert "Read-only file system" in result.stderr

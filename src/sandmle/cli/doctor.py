@@ -50,4 +50,6 @@ def _backend_lines(backend: "BackendReport") -> list[str]:
     lines = [f"ok       sandbox {backend.name} holds: {', '.join(backend.capabilities)}"]
     if backend.missing:
         lines.append(f"         it does not hold: {', '.join(backend.missing)}")
+    if backend.note:
+        lines.append(f"         {backend.note}")
     return lines

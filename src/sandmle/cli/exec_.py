@@ -28,7 +28,7 @@ def command(
     memory: Annotated[
         int | None, typer.Option("--memory", min=1, metavar="MB", help="Megabytes; the task's own limit by default.")
     ] = None,
-    backend: Annotated[str, typer.Option("--backend", help="Sandbox backend: forkserver or bwrap.")] = "forkserver",
+    backend: Annotated[str, typer.Option("--backend", help="Sandbox backend: see `sandmle doctor`.")] = "forkserver",
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Keeps the files that the script wrote, in a new folder."),

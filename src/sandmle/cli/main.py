@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import sandmle
-from sandmle.cli import doctor, exec_, generate, grade, play, quickstart, report, rollout, seeds, validate, view
+from sandmle.cli import bench, doctor, exec_, generate, grade, play, quickstart, report, rollout, seeds, validate, view
 from sandmle.cli.output import error_console
 from sandmle.errors import SandmleError
 
@@ -50,6 +50,7 @@ app.command("play")(play.command)
 app.command("rollout")(rollout.command)
 app.command("report")(report.command)
 app.command("view")(view.command)
+app.add_typer(bench.app, name="bench")
 app.command("doctor")(doctor.command)
 
 

@@ -26,7 +26,7 @@ def command(
     feedback: Annotated[str, typer.Option(help="Scores shown: none, public or oracle.")] = "public",
     reward: Annotated[str, typer.Option(help="Reward preset: paper, release or sparse.")] = "paper",
     max_turns: Annotated[int, typer.Option(min=1, help="Replies in the episode.")] = 20,
-    sandbox: Annotated[str, typer.Option(help="Sandbox backend: forkserver or bwrap.")] = "forkserver",
+    sandbox: Annotated[str, typer.Option(help="Sandbox backend: see `sandmle doctor`.")] = "forkserver",
     rng_seed: Annotated[int, typer.Option(help="Seeds the executions.")] = 0,
     as_json: JsonOption = False,
 ) -> None:

@@ -36,7 +36,7 @@ def command(
     base_url: Annotated[str | None, typer.Option(help="Address of the model's server, with its /v1.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the API key.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests to a model in flight at once.")] = 8,
-    sandbox: Annotated[str, typer.Option(help="Sandbox backend: forkserver or bwrap.")] = "forkserver",
+    sandbox: Annotated[str, typer.Option(help="Sandbox backend: see `sandmle doctor`.")] = "forkserver",
     workers: Annotated[int | None, typer.Option(min=1, help="Executions at once; one a core by default.")] = None,
     rng_seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     as_json: JsonOption = False,

@@ -1,16 +1,28 @@
 """Sandboxes: run hostile code, say what it did, let nothing out."""
 
 from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest, Sandbox
-from sandmle.sandbox.config import BwrapConfig, ForkserverConfig, SandboxConfig, open_backend, open_sandbox
+from sandmle.sandbox.config import (
+    BwrapConfig,
+    ContainerConfig,
+    ForkserverConfig,
+    RestrictedConfig,
+    SandboxConfig,
+    open_sandbox,
+)
+from sandmle.sandbox.settings import execution_limits, open_backend, sandbox_config
 
 __all__ = [
     "INPUT_DIR",
     "BwrapConfig",
     "Capability",
+    "ContainerConfig",
     "ExecRequest",
     "ForkserverConfig",
+    "RestrictedConfig",
     "Sandbox",
     "SandboxConfig",
+    "execution_limits",
     "open_backend",
     "open_sandbox",
+    "sandbox_config",
 ]

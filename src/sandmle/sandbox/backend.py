@@ -13,6 +13,7 @@ from sandmle.sandbox import cgroups, scratch, users
 from sandmle.sandbox.base import Capability, ExecRequest
 from sandmle.sandbox.boot import environment
 from sandmle.sandbox.collect import collect, copy_back
+from sandmle.sandbox.inner import jail
 from sandmle.sandbox.slots import Slots
 from sandmle.sandbox.supervise import Channels, NeverStartedError, Watch
 from sandmle.sandbox.view import View
@@ -22,7 +23,8 @@ _SPACE_FOR_OURSELVES = 1 << 18
 NEEDS_LINUX = "sandboxes need Linux: use a Linux machine, a virtual one or WSL 2"
 NAMESPACES_HELP = (
     "it needs root, or unprivileged user namespaces (on Ubuntu 24.04: sudo sysctl "
-    "kernel.apparmor_restrict_unprivileged_userns=0); `sandmle doctor` tells more"
+    "kernel.apparmor_restrict_unprivileged_userns=0); or name the weaker backend, restricted; `sandmle doctor` tells "
+    "more"
 )
 """What every backend that makes namespaces needs."""
 
@@ -35,6 +37,10 @@ class LocalBackend(ABC):
 
     own_processes = 1
     """Processes of the sandbox's own in the control group of an execution."""
+    fresh_places: tuple[str, ...] = ("/dev", "/proc", jail.WORKSPACE)
+    """Where code sees folders of its own instead of the machine's."""
+    uses_groups = True
+    """The backend puts executions into control groups where it can make them."""
     has_groups = False
     """Control groups bound memory and processes, and count CPU time."""
 
@@ -77,9 +83,13 @@ class LocalBackend(ABC):
         sandbox_id = secrets.token_hex(4)
         self._owner_pid = os.getpid()
         self._first_uid = users.pick_first_uid()
-        self._groups = [cgroups.make_slot(sandbox_id, index) for index in range(self.workers)]
+        self._groups = [
+            cgroups.make_slot(sandbox_id, index) if self.uses_groups else cgroups.NoGroup()
+            for index in range(self.workers)
+        ]
         self.has_groups = all(not isinstance(group, cgroups.NoGroup) for group in self._groups)
         try:
+            self.view.refuse_if_covered(self.fresh_places)
             self._open()
             self._started = True
             self._prove()
@@ -160,7 +170,7 @@ class LocalBackend(ABC):
         group = self._groups[slot]
         group.reset(request.limits, own_processes=self.own_processes)
         channels = Channels.open()
-        watch = self._watches[slot] = Watch(channels, request.limits, group)
+        watch = self._watches[slot] = self._watch(channels, request, group)
         try:
             self._launch(request, channels, self._message(request, slot))
             channels.close_far()
@@ -175,6 +185,10 @@ class LocalBackend(ABC):
             watch.close()
             self._after(channels)
             channels.close()
+
+    def _watch(self, channels: Channels, request: ExecRequest, group: cgroups.SlotGroup) -> Watch:
+        """Returns what watches an execution."""
+        return Watch(channels, request.limits, group)
 
     @abstractmethod
     def _distrust(self) -> None:
@@ -192,6 +206,7 @@ class LocalBackend(ABC):
             "environment": environment(self.threads),
             "workspace": str(request.workspace.absolute()),
             "inputs": str(request.inputs.resolve()) if request.inputs is not None else None,
+            "slot": slot,
             "uid": self._first_uid + slot,
             "cgroups": self._groups[slot].join_paths(),
             "uncounted": not self.has_groups,
@@ -218,21 +233,33 @@ class LocalBackend(ABC):
         return result.replace(files=files)
 
     def _check(self, request: ExecRequest) -> None:
-        for name in request.collect:
-            if name.startswith("/") or "\0" in name or {"", ".", ".."} & set(name.split("/")):
-                raise ConfigError(f"cannot collect {name!r}; give a path inside the workspace")
-        try:
-            status = request.workspace.lstat()
-        except OSError as error:
-            raise ConfigError(f"workspace {request.workspace} cannot be used: {error.strerror}") from error
-        if stat.S_ISLNK(status.st_mode) or not stat.S_ISDIR(status.st_mode):
-            raise ConfigError(f"workspace {request.workspace} is not a folder of its own; give a folder, not a link")
-        if not os.access(request.workspace, os.R_OK | os.W_OK | os.X_OK):
-            raise ConfigError(f"workspace {request.workspace} cannot be read and written by this user")
+        check_request(request)
         if request.inputs is not None:
-            if not request.inputs.is_dir():
-                raise ConfigError(f"inputs {request.inputs} is not a folder")
-            if not os.access(request.inputs, os.R_OK | os.X_OK):
-                raise ConfigError(f"inputs {request.inputs} cannot be read")
             self.view.refuse_if_visible(request.inputs, "the task folder")
         self.view.refuse_if_visible(request.workspace, "the workspace")
+
+
+def check_request(request: ExecRequest) -> None:
+    """Refuses what no sandbox can run.
+
+    Raises:
+        ConfigError: The workspace, the inputs or a name to collect cannot be used; the message names it and the fix.
+    """
+    for name in request.collect:
+        if name.startswith("/") or "\0" in name or {"", ".", ".."} & set(name.split("/")):
+            raise ConfigError(f"cannot collect {name!r}; give a path inside the workspace")
+    workspace, inputs = request.workspace, request.inputs
+    try:
+        status = workspace.lstat()
+    except OSError as error:
+        raise ConfigError(f"workspace {workspace} cannot be used: {error.strerror}; give an existing folder") from error
+    if stat.S_ISLNK(status.st_mode) or not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(f"workspace {workspace} is not a folder of its own; give a folder, not a link")
+    if not os.access(workspace, os.R_OK | os.W_OK | os.X_OK):
+        raise ConfigError(f"workspace {workspace} cannot be read and written by this user; change its owner or mode")
+    if inputs is None:
+        return
+    if not inputs.is_dir():
+        raise ConfigError(f"inputs {inputs} is not a folder; give an existing folder, or none")
+    if not os.access(inputs, os.R_OK | os.X_OK):
+        raise ConfigError(f"inputs {inputs} cannot be read by this user; change its owner or mode")

@@ -24,6 +24,17 @@ LIBRARY_ENVIRONMENT = {
 }
 """The whole environment of code in the sandbox, but for the thread counts: an allow-list, nothing is inherited."""
 
+WARM_ENVIRONMENT = {
+    # Huge pages make a heap cheap to copy: glibc advises them for its arenas, so Python must use glibc's malloc.
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    "PYTHONMALLOC": "malloc",
+    # What the linker has looked up before a fork, no fork looks up again.
+    "LD_BIND_NOW": "1",
+    # pandas imports pyarrow where it is installed, and that starts a thread.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""What a warm server has beside that."""
+
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 

@@ -28,7 +28,9 @@ _JOIN_AND_RUN = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo 0 > "$1"; shift; n=$
 _HELD = frozenset(
     {
         Capability.FILESYSTEM,
+        Capability.FILE_CONTENTS,
         Capability.PROCESS,
+        Capability.PROCESS_CONTENTS,
         Capability.NETWORK,
         Capability.PRIVILEGE,
         Capability.SYSCALLS,

@@ -8,14 +8,18 @@ from sandmle.errors import SandboxUnavailableError
 from sandmle.records import Record
 from sandmle.registry import resolve
 from sandmle.sandbox.base import Capability, Sandbox
+from sandmle.sandbox.libraries import DEFAULT_LIBRARIES
 
 BACKENDS = {
     "forkserver": "sandmle.sandbox.forkserver:ForkserverSandbox",
     "bwrap": "sandmle.sandbox.bwrap:BwrapSandbox",
+    "restricted": "sandmle.sandbox.restricted:RestrictedSandbox",
+    "docker": "sandmle.sandbox.container:DockerSandbox",
+    "podman": "sandmle.sandbox.container:PodmanSandbox",
 }
 """Where the built-in backends are, the default one first."""
 DEFAULT_BACKEND = "forkserver"
-_GROUP = "sandmle.sandboxes"
+PLUGIN_GROUP = "sandmle.sandboxes"
 
 
 class ForkserverConfig(Record):
@@ -28,6 +32,8 @@ class ForkserverConfig(Record):
     """Interpreter for the code; None for this one."""
     threads: int = Field(default=1, gt=0)
     """Threads of numerical libraries in one execution."""
+    libraries: str = DEFAULT_LIBRARIES
+    """What the server imports; see ``sandmle.sandbox.libraries``."""
     require: tuple[Capability, ...] = ()
     """What the backend must hold on this machine; if it does not, it is not started."""
 
@@ -42,10 +48,36 @@ class BwrapConfig(Record):
     require: tuple[Capability, ...] = ()
 
 
-SandboxConfig = Annotated[ForkserverConfig | BwrapConfig, Field(discriminator="backend")]
+class RestrictedConfig(Record):
+    """The weaker backend for machines without root and user namespaces; hidden answers must be kept elsewhere."""
+
+    backend: Literal["restricted"] = "restricted"
+    workers: int | None = Field(default=None, gt=0)
+    python: str | None = None
+    threads: int = Field(default=1, gt=0)
+    libraries: str = DEFAULT_LIBRARIES
+    require: tuple[Capability, ...] = ()
 
 
-def open_sandbox(config: ForkserverConfig | BwrapConfig | None = None) -> Sandbox:
+class ContainerConfig(Record):
+    """One long-lived container, which holds a warm server."""
+
+    backend: Literal["docker", "podman"]
+    workers: int | None = Field(default=None, gt=0)
+    image: str = "sandmle-sandbox"
+    """Built from ``docker/sandbox/Dockerfile``."""
+    memory_mb: int | None = Field(default=None, gt=0)
+    """Memory of the whole container; None for 2560 for each worker."""
+    disk_mb: int = Field(default=1024, gt=0)
+    processes: int = Field(default=1024, gt=0)
+    require: tuple[Capability, ...] = ()
+
+
+AnyConfig = ForkserverConfig | BwrapConfig | RestrictedConfig | ContainerConfig
+SandboxConfig = Annotated[AnyConfig, Field(discriminator="backend")]
+
+
+def open_sandbox(config: AnyConfig | None = None) -> Sandbox:
     """Returns a started sandbox. There is no fall-back to a weaker one.
 
     Args:
@@ -56,7 +88,7 @@ def open_sandbox(config: ForkserverConfig | BwrapConfig | None = None) -> Sandbo
             the message names what is missing.
     """
     config = config or ForkserverConfig()
-    factory = resolve("sandbox", config.backend, BACKENDS, _GROUP)
+    factory = resolve("sandbox", config.backend, BACKENDS, PLUGIN_GROUP)
     settings = config.model_dump(exclude={"backend", "require"})
     sandbox: Sandbox = factory(**settings).start()
     missing = [capability.value for capability in config.require if capability not in sandbox.capabilities]
@@ -66,15 +98,4 @@ def open_sandbox(config: ForkserverConfig | BwrapConfig | None = None) -> Sandbo
             f"the {sandbox.name} sandbox does not hold {', '.join(missing)} on this machine, which the configuration "
             "requires; `sandmle doctor` tells what it needs"
         )
-    return sandbox
-
-
-def open_backend(name: str, *, workers: int | None = None) -> Sandbox:
-    """Returns a started sandbox by its backend's name: a built-in one, a plug-in's, or a dotted path.
-
-    Raises:
-        ConfigError: The name is not known.
-        SandboxUnavailableError: This machine cannot run that backend.
-    """
-    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, _GROUP)(workers=workers).start()
     return sandbox

@@ -16,70 +16,19 @@ from typing import Any
 from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.sandbox.backend import NAMESPACES_HELP, LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
-from sandmle.sandbox.boot import environment, inner_command
+from sandmle.sandbox.boot import WARM_ENVIRONMENT, environment, inner_command
+from sandmle.sandbox.libraries import DEFAULT_LIBRARIES, preloaded
 from sandmle.sandbox.scratch import Scratch
 from sandmle.sandbox.supervise import Channels
 from sandmle.sandbox.view import View, library_view
 
-PRELOAD = (
-    "numpy",
-    "pandas",
-    "scipy.stats",
-    "scipy.sparse",
-    "scipy.optimize",
-    "scipy.signal",
-    "scipy.ndimage",
-    "scipy.interpolate",
-    "scipy.spatial.distance",
-    "sklearn.base",
-    "sklearn.calibration",
-    "sklearn.cluster",
-    "sklearn.compose",
-    "sklearn.decomposition",
-    "sklearn.discriminant_analysis",
-    "sklearn.dummy",
-    "sklearn.ensemble",
-    "sklearn.feature_extraction.text",
-    "sklearn.feature_selection",
-    "sklearn.gaussian_process",
-    "sklearn.impute",
-    "sklearn.isotonic",
-    "sklearn.kernel_approximation",
-    "sklearn.kernel_ridge",
-    "sklearn.linear_model",
-    "sklearn.manifold",
-    "sklearn.metrics",
-    "sklearn.mixture",
-    "sklearn.model_selection",
-    "sklearn.multiclass",
-    "sklearn.multioutput",
-    "sklearn.naive_bayes",
-    "sklearn.neighbors",
-    "sklearn.neural_network",
-    "sklearn.pipeline",
-    "sklearn.preprocessing",
-    "sklearn.svm",
-    "sklearn.tree",
-    "lightgbm",
-    "xgboost",
-    "PIL.Image",
-    "joblib",
-    "multiprocessing.pool",
-    "csv",
-    "glob",
-    "logging",
-    "itertools",
-    "traceback",
-)
-"""What the server imports; names that are not installed are skipped."""
-
 _START_S = 180.0
-# Huge pages make the server's heap cheap to copy: glibc advises them for its arenas, so Python must use glibc's malloc.
-_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
 _ISOLATED = frozenset(
     {
         Capability.FILESYSTEM,
+        Capability.FILE_CONTENTS,
         Capability.PROCESS,
+        Capability.PROCESS_CONTENTS,
         Capability.NETWORK,
         Capability.PRIVILEGE,
         Capability.SYSCALLS,
@@ -101,7 +50,7 @@ class ForkserverSandbox(LocalBackend):
         workers: int | None = None,
         python: str | None = None,
         threads: int = 1,
-        preload: tuple[str, ...] = PRELOAD,
+        libraries: str = DEFAULT_LIBRARIES,
     ) -> None:
         """See :class:`LocalBackend`.
 
@@ -109,10 +58,10 @@ class ForkserverSandbox(LocalBackend):
             workers: Executions at the same time; one per available core by default.
             python: The interpreter for the code; this one by default.
             threads: Threads that numerical libraries may use in one execution.
-            preload: Modules that the server imports.
+            libraries: What the server imports: a name in ``LIBRARIES``.
         """
         super().__init__(workers=workers, python=python, threads=threads)
-        self._preload = preload
+        self._preload = preloaded(libraries)
         self._view: View | None = None
         self._server: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -142,6 +91,7 @@ class ForkserverSandbox(LocalBackend):
             "root": str(self._scratch.path),
             "view": view.to_dict(),
             "preload": list(self._preload),
+            "environment": environment(self.threads),
             "user_namespace": os.geteuid() != 0,
         }
         command = inner_command(view.python, "keeper", [str(far.fileno()), json.dumps(setup)])
@@ -151,7 +101,7 @@ class ForkserverSandbox(LocalBackend):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env=environment(self.threads, _HUGE_PAGES),
+            env=environment(self.threads, WARM_ENVIRONMENT),
             pass_fds=[far.fileno()],
             start_new_session=True,
         )
@@ -164,26 +114,28 @@ class ForkserverSandbox(LocalBackend):
         self._socket = near
         if "failed" in answer:
             self._stop_server()
-            raise SandboxUnavailableError(f"the forkserver sandbox cannot start: {answer['failed']}; {NAMESPACES_HELP}")
+            advice = f"; {NAMESPACES_HELP}" if answer.get("namespaces") else ""
+            raise SandboxUnavailableError(f"the forkserver sandbox cannot start: {answer['failed']}{advice}")
         self.loaded = tuple(answer["loaded"])
 
     def _launch(self, request: ExecRequest, channels: Channels, message: dict[str, Any]) -> None:
+        slot = message["slot"]
         with self._lock:
-            if self._server is None or self._server.poll() is not None or not self._hand_over(channels):
+            if self._server is None or self._server.poll() is not None or not self._hand_over(channels, slot):
                 # Once anew: a dead server is the sandbox's failure, not the code's.
                 self._stop_server()
                 self._start_server()
-                if not self._hand_over(channels):
+                if not self._hand_over(channels, slot):
                     raise SandboxError("the forkserver died as soon as it had started")
         channels.close_far()
         channels.send_request(message)
 
-    def _hand_over(self, channels: Channels) -> bool:
+    def _hand_over(self, channels: Channels, slot: int) -> bool:
         """Gives the far ends to the server; false when there is none any more."""
         if self._socket is None:
             return False
         try:
-            socket.send_fds(self._socket, [b"x"], channels.far_fds())
+            socket.send_fds(self._socket, [bytes([slot])], channels.far_fds())
         except (BrokenPipeError, ConnectionResetError):
             return False
         return True

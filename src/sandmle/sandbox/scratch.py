@@ -3,7 +3,7 @@
 import contextlib
 import fcntl
 import os
-import shutil
+import secrets
 import tempfile
 import time
 from pathlib import Path
@@ -51,8 +51,36 @@ def _remove_if_unlocked(folder: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Removes a folder; what died a moment ago may still hold it, so a failure is tried once more."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        time.sleep(0.05)
-        shutil.rmtree(folder, ignore_errors=True)
+    """Removes a folder; what died a moment ago may still hold it, so a failure is tried once more.
+
+    Depth and modes that hostile code has given its folders stop nothing.
+    """
+    for wait_s in (0.0, 0.05):
+        time.sleep(wait_s)
+        try:
+            _remove_flat(folder)
+        except FileNotFoundError:
+            return
+        except OSError:
+            continue
+        return
+
+
+def _remove_flat(top: Path) -> None:
+    """Removes without recursion: every folder is moved up to the top before it is emptied."""
+    top.chmod(0o700)
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    Path(entry.path).unlink()
+                    continue
+                Path(entry.path).chmod(0o700)
+                place = top / secrets.token_hex(8)
+                Path(entry.path).rename(place)
+                waiting.append(place)
+        if folder != top:
+            folder.rmdir()
+    top.rmdir()

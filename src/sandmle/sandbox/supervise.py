@@ -285,11 +285,15 @@ class Watch:
         kind = event["event"]
         if kind == "start":
             self.started_s = time.monotonic()
+            self._next_look_s = self.started_s + _CPU_LOOK_S
         elif kind == "exit":
             self.exit_event = event
         elif kind == "refused":
             raise ConfigError(event["message"])
         elif kind == "failed":
+            for status, detail in self._passed_limits(self.group.read()):
+                self._stop(status, detail)  # the kernel killed it before it was the code
+                return
             self._kill()
             raise SandboxError(f"the sandbox could not set up an execution: {event['message'].strip()}")
 

@@ -11,8 +11,9 @@ from sandmle.records import Record
 from sandmle.sandbox.backend import NEEDS_LINUX
 from sandmle.sandbox.base import Capability
 from sandmle.sandbox.cgroups import cgroup_kind
-from sandmle.sandbox.config import BACKENDS, DEFAULT_BACKEND, open_backend
+from sandmle.sandbox.config import BACKENDS, DEFAULT_BACKEND
 from sandmle.sandbox.inner import landlock, seccomp
+from sandmle.sandbox.settings import open_backend
 
 _CGROUP_ENFORCES = (Capability.MEMORY, Capability.PROCESS_COUNT)
 _TRY_USER_NAMESPACE = "import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare(0x10000000) != 0)"
@@ -21,6 +22,8 @@ _ALLOW_USER_NAMESPACES = (
     ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
     ("user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
 )
+
+_NOTES = {"restricted": "weaker, and used only if named: keep hidden answers under another user or on another machine"}
 
 
 class Finding(Record):
@@ -40,6 +43,8 @@ class BackendReport(Record):
     works: bool
     capabilities: tuple[Capability, ...] = ()
     missing: tuple[Capability, ...] = ()
+    note: str = ""
+    """What who uses it must know."""
     reason: str = ""
     """Why it does not work."""
 
@@ -78,6 +83,7 @@ def _try_backend(name: str) -> BackendReport:
         works=True,
         capabilities=tuple(capability for capability in Capability if capability in held),
         missing=tuple(capability for capability in Capability if capability not in held),
+        note=_NOTES.get(name, ""),
     )
 
 
@@ -91,7 +97,8 @@ def _kernel() -> Finding:
 def _landlock() -> Finding:
     version = landlock.abi_version()
     if version:
-        return Finding(name="landlock", is_there=True, detail=f"version {version} of its interface")
+        enough = "" if version >= landlock.SCOPE_ABI else f"; the restricted sandbox needs {landlock.SCOPE_ABI}"
+        return Finding(name="landlock", is_there=True, detail=f"version {version} of its interface{enough}")
     return Finding(
         name="landlock",
         is_there=False,

@@ -51,6 +51,19 @@ class View:
         """Returns the view as plain JSON types."""
         return asdict(self)
 
+    def refuse_if_covered(self, places: tuple[str, ...]) -> None:
+        """Refuses an interpreter in a folder that the sandbox covers with a fresh one.
+
+        Raises:
+            SandboxUnavailableError: A part of the interpreter would not be seen.
+        """
+        for source, target in self.binds:
+            if any(Path(target).is_relative_to(place) for place in places):
+                raise SandboxUnavailableError(
+                    f"the sandbox's interpreter {self.python} needs {source}, but code has a fresh "
+                    f"{' and '.join(places)}; install it elsewhere"
+                )
+
     def refuse_if_visible(self, path: Path, what: str) -> None:
         """Refuses a folder that agents' code could read through the libraries' folders.
 

@@ -12,6 +12,8 @@ from sandmle.sandbox.inner import jail, kernel, landlock, runner, seccomp
 
 CONFINED = b"+"
 """What is written to the notify pipe when nothing is left to give up; anything else there is an error text."""
+_NOTIFY = 3
+_MB = 1 << 20
 _SPARE_PROCESSES = 16
 _READABLE = ("/",)
 _WRITABLE = (jail.WORKSPACE, "/tmp", "/dev/shm", "/dev/null", "/dev/zero", "/dev/full")
@@ -21,25 +23,27 @@ def join(namespaces: list[int], settings_fd: int) -> dict[str, Any]:
     """Moves this process to where its process 1 lives.
 
     Args:
-        namespaces: Descriptors of the namespaces to join, all but the process namespace, which one is born into.
+        namespaces: Descriptor of its process 1, whose namespaces are joined: all but the process namespace, which one
+            is born into. Or one for each namespace, the process namespace first.
         settings_fd: Where the settings come from, to its end.
 
     Returns:
         The settings for ``become``.
     """
-    with open(settings_fd, encoding="utf-8") as file:
-        settings: dict[str, Any] = json.load(file)
+    settings: dict[str, Any] = json.loads(kernel.read_all(settings_fd))
+    os.close(settings_fd)
     # From outside, since the view shows no control groups and may have no writable /proc.
     join_cgroups(settings["cgroups"])
     offer_to_memory_killer()
-    for fd in namespaces:
+    if len(namespaces) == 1:
+        kernel.setns(namespaces[0], kernel.ALL_BUT_PROCESSES)
+    for fd in namespaces[1:]:
         kernel.setns(fd, 0)
     os.chdir(jail.WORKSPACE)
-    kernel.new_session_keyring()
     return settings
 
 
-def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoReturn:
+def become(settings: dict[str, Any], out: int, err: int, notify: int, *, is_filtered: bool = False) -> NoReturn:
     """Confines this process for good and runs the script in the workspace; the process ends with it.
 
     Args:
@@ -47,42 +51,76 @@ def become(settings: dict[str, Any], out: int, err: int, notify: int) -> NoRetur
         out: Where the code's stdout goes.
         err: Where the code's stderr goes.
         notify: Told when the code is about to start, or what went wrong.
+        is_filtered: The system-call filter is there already.
     """
     try:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
         os.setsid()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-        null = os.open("/dev/null", os.O_RDONLY)
-        for fd, target in ((null, 0), (out, 1), (err, 2)):
-            os.dup2(fd, target, inheritable=True)
-        notify = os.dup2(notify, 3, inheritable=False)
-        os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        notify = connect(out, err, notify)
         _drop_rights(settings)
         landlock.restrict(_READABLE, _WRITABLE)
-        seccomp.install(seccomp.build())
-        with open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", "rb") as file:  # noqa: PTH123
-            code = file.read()
+        if not is_filtered:
+            seccomp.install(seccomp.build())
+        script = os.open(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", os.O_RDONLY | os.O_CLOEXEC)
+        code = kernel.read_all(script)
+        os.close(script)
         rng_seed = settings["rng_seed"]
-        # Exactly this: what the server's libraries or bubblewrap have added is not there.
-        os.environ.clear()
-        os.environ.update(settings["environment"])
-        runner.load_numpy()
-        settings.clear()
+        forget(settings)
+    except BaseException:
+        give_up()
+    run(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed, notify)
+
+
+def connect(out: int, err: int, notify: int) -> int:
+    """Gives this process the standard streams of the code and no other descriptor but one; returns that one."""
+    null = os.open("/dev/null", os.O_RDONLY)
+    for fd, target in ((null, 0), (out, 1), (err, 2)):
+        os.dup2(fd, target, inheritable=True)
+    os.dup2(notify, _NOTIFY, inheritable=False)
+    os.closerange(_NOTIFY + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return _NOTIFY
+
+
+def forget(settings: dict[str, Any]) -> None:
+    """Takes over the environment from the settings, and leaves nothing of either in this process."""
+    take_environment(settings["environment"])
+    runner.load_numpy()
+    settings.clear()
+
+
+def take_environment(environment: dict[str, str]) -> None:
+    """Makes this process's environment exactly this: what libraries or bubblewrap have added is not there."""
+    for name in [name for name in os.environ if name not in environment]:
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+
+
+def give_up() -> NoReturn:
+    """Tells why this process could not be confined, after ``connect``, and ends it."""
+    os.write(_NOTIFY, traceback.format_exc(limit=-3).encode())
+    os._exit(70)
+
+
+def run(path: str, code: bytes, rng_seed: int, notify: int) -> NoReturn:
+    """Says that the code starts, and runs it; the process ends with it."""
+    try:
         os.write(notify, CONFINED)
         os.close(notify)
-    except BaseException:
-        os.write(3, traceback.format_exc(limit=-3).encode())
-        os._exit(70)
-    try:
-        runner.run_script(f"{jail.WORKSPACE}/{jail.SCRIPT_NAME}", code, rng_seed)
+        runner.run_script(path, code, rng_seed)
     finally:
-        # Only when the runner itself breaks; nothing of this process may go on as if it were process 1.
+        # Only when the runner itself breaks; nothing of this process may go on as if it were its parent.
         os.write(2, traceback.format_exc().encode())
         os._exit(70)
 
 
 def _drop_rights(settings: dict[str, Any]) -> None:
-    _set_limits(settings)
+    # The control group's clock is the exact one; without it this is the only one.
+    spare_s = 0 if settings["uncounted"] else 2
+    more = {resource.RLIMIT_DATA: settings["memory_mb"] * _MB} if settings["uncounted"] else {}
+    set_limits(settings, spare_cpu_s=spare_s, more=more)
     if settings["user_namespace"]:
         _nest_user_namespace()
         kernel.drop_bounding_set()
@@ -106,25 +144,27 @@ def _nest_user_namespace() -> None:
     """Appears as nobody in a namespace of its own: process 1 belongs to another one and is out of reach."""
     kernel.unshare(kernel.CLONE_NEWUSER)
     for path, text in (("setgroups", "deny"), ("uid_map", "65534 0 1"), ("gid_map", "65534 0 1")):
-        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
-            file.write(text)
+        kernel.put(f"/proc/self/{path}", text.encode())
 
 
-def _set_limits(settings: dict[str, Any]) -> None:
-    mb = 1 << 20
-    # The control group's clock is the exact one; without it this is the only one.
-    cpu_s = math.ceil(settings["cpu_s"]) + (0 if settings["uncounted"] else 2)
+def set_limits(settings: dict[str, Any], *, spare_cpu_s: int = 0, more: dict[int, int]) -> None:
+    """Sets the resource limits of this process for good, none above those that it has.
+
+    Args:
+        settings: The request's limits.
+        spare_cpu_s: Given on top, where another clock is the exact one.
+        more: Further limits by their number in ``resource``.
+    """
     limits = {
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_CPU: cpu_s,
-        resource.RLIMIT_FSIZE: settings["file_mb"] * mb,
+        resource.RLIMIT_CPU: math.ceil(settings["cpu_s"]) + spare_cpu_s,
+        resource.RLIMIT_FSIZE: settings["file_mb"] * _MB,
         resource.RLIMIT_NOFILE: 1024,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_SIGPENDING: 256,
+        **more,
     }
-    if settings["uncounted"]:
-        limits[resource.RLIMIT_DATA] = settings["memory_mb"] * mb
     for kind, value in limits.items():
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -134,8 +174,7 @@ def _set_limits(settings: dict[str, Any]) -> None:
 def offer_to_memory_killer() -> None:
     """Makes the kernel choose this execution, and in it the bigger process, when memory runs out."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
-            file.write("1000")
+        kernel.put("/proc/self/oom_score_adj", b"1000")
     except OSError as error:
         if error.errno not in (1, 13, 30):  # a read-only /proc, as under bubblewrap
             raise
@@ -144,5 +183,4 @@ def offer_to_memory_killer() -> None:
 def join_cgroups(paths: list[str]) -> None:
     """Moves this process into control groups, named by the files that take its number."""
     for path in paths:
-        with open(path, "w") as file:  # noqa: PTH123
-            file.write("0")
+        kernel.put(path, b"0")

@@ -5,7 +5,6 @@ which the code never inherits: ``ready`` (with descriptors of itself and of the 
 ``failed``.
 """
 
-import array
 import json
 import os
 import resource
@@ -17,13 +16,11 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from sandmle.sandbox.inner import confine, jail, kernel
+from sandmle.sandbox.inner import confine, jail, kernel, wire
 
-_LENGTH_BYTES = 8
+_NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
 _GRACE_S = 0.25
 """The supervisor kills at the deadline; this process does so itself a little later, should the supervisor be slow."""
-NAMESPACES = ("pid", "mnt", "net", "ipc", "uts", "cgroup")
-"""What the code's process joins, the process namespace first."""
 
 
 def serve(
@@ -50,16 +47,19 @@ def serve(
     # To the first process of a namespace the kernel delivers only signals that it handles: it is to handle none.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        request = _receive(control)
+        request = wire.receive(control)
         request["user_namespace"] = user_namespace
         confine.join_cgroups(request["cgroups"])
         confine.offer_to_memory_killer()
-        namespaces: list[int] = []
-        spaces = _prepare_view(root, request, covered, namespaces)
-        fds = [os.pidfd_open(os.getpid()), *spaces]
-        _send(control, {"event": "ready"}, fds)
-        for fd in fds:
+        spaces = _prepare_view(root, request, covered)
+        own = os.pidfd_open(os.getpid())
+        wire.send(control, {"event": "ready"}, [own, *spaces])
+        for fd in spaces:
             os.close(fd)
+        # In a user namespace, process 1 is out of reach even for the server once it is not dumpable.
+        namespaces = (
+            [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in _NAMESPACES] if user_namespace else [own]
+        )
         # Before the code exists: it must never see this process's memory or descriptors.
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         end = (
@@ -67,11 +67,13 @@ def serve(
             if zygote is None
             else _run_by(zygote, request, control, out, err, namespaces)
         )
-        _send(control, {"event": "exit", **end})
+        wire.send(control, {"event": "exit", **end})
     except jail.Refused as error:
-        _send(control, {"event": "refused", "message": str(error)})
+        wire.tell(control, {"event": "refused", "message": str(error)})
+    except wire.Gone:
+        os._exit(0)
     except BaseException:
-        _send(control, {"event": "failed", "message": traceback.format_exc(limit=-3)})
+        wire.tell(control, {"event": "failed", "message": traceback.format_exc(limit=-3)})
     os._exit(0)
 
 
@@ -105,8 +107,9 @@ def _run_by(
     ending, status_end = os.pipe2(os.O_CLOEXEC)
     os.write(settings_end, json.dumps({key: value for key, value in request.items() if key != "code"}).encode())
     os.close(settings_end)
-    socket.send_fds(zygote, [b"x"], [*namespaces, settings, out, err, notify, status_end])
-    for fd in (*namespaces, settings, out, err, notify, status_end):
+    fds = (*namespaces, settings, out, err, notify, status_end)
+    socket.send_fds(zygote, [b"x"], fds)
+    for fd in fds:
         os.close(fd)
     zygote.close()
     _tell_start(control, reading)
@@ -123,19 +126,17 @@ def _tell_start(control: socket.socket, reading: int) -> None:
     os.close(reading)
     if note != confine.CONFINED:
         raise RuntimeError(f"cannot confine the code: {note.decode(errors='replace') or 'it died first'}")
-    _send(control, {"event": "start"})
+    wire.send(control, {"event": "start"})
 
 
-def _prepare_view(
-    root: str | None, request: dict[str, Any], covered: dict[str, Any], namespaces: list[int]
-) -> list[int]:
-    """Completes and enters the view; opens this process's namespaces and returns the places that code may fill."""
+def _prepare_view(root: str | None, request: dict[str, Any], covered: dict[str, Any]) -> list[int]:
+    """Completes and enters the view; returns the places that code may fill."""
     user_namespace = request["user_namespace"]
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
-    kernel.new_session_keyring()
     owner = (0, 0) if user_namespace else (request["uid"], request["uid"])
     if root is None:
+        kernel.new_session_keyring()
         if user_namespace:
             # Outside this namespace the code has the same user id as this process: hide this one from it.
             jail.hide_processes()
@@ -144,10 +145,7 @@ def _prepare_view(
         _write_script(jail.WORKSPACE, request, owner)
         os.chdir(jail.WORKSPACE)
         return jail.open_spaces("")
-    kernel.unshare(
-        kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
-    )
-    namespaces += [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
+    kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWCGROUP)
     # A nested user namespace is set up through /proc; the code itself may not write there by its Landlock rules.
     jail.complete(root, request, owner, covered, proc_writable=user_namespace)
     _write_script(root + jail.WORKSPACE, request, owner)
@@ -158,8 +156,7 @@ def _prepare_view(
 
 def _write_script(folder: str, request: dict[str, Any], owner: tuple[int, int]) -> None:
     path = f"{folder}/{jail.SCRIPT_NAME}"
-    with open(path, "wb") as file:  # noqa: PTH123
-        file.write(request["code"].encode("utf-8", "surrogatepass"))
+    kernel.put(path, request["code"].encode("utf-8", "surrogatepass"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.chown(path, *owner)
 
 
@@ -180,30 +177,6 @@ def _wait(child: int, seconds: float) -> int | None:
         if left <= 0:
             return None
         signal.sigtimedwait({signal.SIGCHLD}, left)
-
-
-def _receive(control: socket.socket) -> dict[str, Any]:
-    length = int.from_bytes(_read_exactly(control, _LENGTH_BYTES), "big")
-    request: dict[str, Any] = json.loads(_read_exactly(control, length))
-    return request
-
-
-def _read_exactly(control: socket.socket, count: int) -> bytes:
-    data = bytearray()
-    while len(data) < count:
-        chunk = control.recv(min(1 << 20, count - len(data)))
-        if not chunk:
-            os._exit(0)  # the supervisor is gone
-        data += chunk
-    return bytes(data)
-
-
-def _send(control: socket.socket, event: dict[str, Any], fds: list[int] | None = None) -> None:
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    try:
-        control.sendmsg([json.dumps(event).encode() + b"\n"], rights)
-    except OSError:
-        os._exit(0)  # the supervisor is gone
 
 
 def main() -> NoReturn:

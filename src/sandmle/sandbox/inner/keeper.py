@@ -26,12 +26,15 @@ def main() -> None:
     try:
         if setup["user_namespace"]:
             _enter_user_namespace()
+        else:
+            kernel.drop_bounding_set()
+        kernel.new_session_keyring()  # here, and so for all forks; none of them may call it later
         kernel.unshare(kernel.CLONE_NEWNS)
         jail.build_template(setup["root"], setup["view"])
-        requests, warm = _start_zygote(setup["preload"], [server.fileno(), parent])
+        requests, warm = _start_zygote(setup, [server.fileno(), parent])
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     except Exception as error:
-        server.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+        server.sendall(json.dumps({"failed": f"{type(error).__name__}: {error}", "namespaces": True}).encode())
         return
     server.sendall(json.dumps(warm).encode())
     if "failed" not in warm:
@@ -39,14 +42,14 @@ def main() -> None:
         _serve(server, parent, requests, setup["root"], covered, user_namespace=setup["user_namespace"])
 
 
-def _start_zygote(preload: list[str], unwanted: list[int]) -> tuple[socket.socket, dict[str, object]]:
+def _start_zygote(setup: dict[str, Any], unwanted: list[int]) -> tuple[socket.socket, dict[str, object]]:
     """Forks the warm server; returns the socket for requests to it, and what it says when it is ready."""
     near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         for fd in (near.detach(), *unwanted):
             os.close(fd)
-        zygote.serve(far, preload)
+        zygote.serve(far, setup["preload"], setup["environment"], user_namespace=setup["user_namespace"])
     far.close()
     answer = near.recv(1 << 16)
     return near, json.loads(answer or b'{"failed": "the warm server died while it imported the libraries"}')
@@ -63,6 +66,7 @@ def _serve(
 ) -> None:
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them; their ends are seen from outside
+    slots = _Slots()
     while True:
         # The warm server never speaks again; its socket only becomes readable when it dies.
         watched: list[socket.socket | int] = [server, requests, parent]
@@ -72,6 +76,7 @@ def _serve(
         data, fds, _, _ = socket.recv_fds(server, 1, _FDS)
         if not data:
             return
+        slots.enter(data[0])
         kernel.unshare(kernel.CLONE_NEWPID)
         if os.fork() == 0:
             server.close()
@@ -84,13 +89,38 @@ def _serve(
         kernel.setns(own_pids, kernel.CLONE_NEWPID)
 
 
+class _Slots:
+    """The network, IPC and host-name namespaces of each slot, which its executions use one after the other.
+
+    To make them takes the kernel longer than all else of an execution's isolation. Nothing stays in them: code may open
+    no socket but Unix ones, which end with it, and no IPC object at all.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: dict[int, list[int]] = {}
+        self._current = -1
+
+    def enter(self, slot: int) -> None:
+        """Moves this process, and so its next fork, into a slot's namespaces."""
+        if slot == self._current:
+            return
+        if slot in self._namespaces:
+            for fd in self._namespaces[slot]:
+                kernel.setns(fd, 0)
+        else:
+            kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS)
+            self._namespaces[slot] = [
+                os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("net", "ipc", "uts")
+            ]
+        self._current = slot
+
+
 def _enter_user_namespace() -> None:
     """Becomes root of a new user namespace, and process 1 of a process namespace that belongs to it."""
     uid, gid = os.getuid(), os.getgid()
     kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID)
     for path, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        with open(f"/proc/self/{path}", "w") as file:  # noqa: PTH123
-            file.write(text)
+        kernel.put(f"/proc/self/{path}", text.encode())
     child = os.fork()
     if child:
         os.waitpid(child, 0)

@@ -2,9 +2,11 @@
 
 import ctypes
 import os
-import platform
 
 _libc = ctypes.CDLL(None, use_errno=True)
+# Found here, once, rather than in every fork.
+_syscall, _prctl, _capset = _libc.syscall, _libc.prctl, _libc.capset
+_unshare, _setns, _mount, _umount2 = _libc.unshare, _libc.setns, _libc.mount, _libc.umount2
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
@@ -13,6 +15,8 @@ CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
+
+ALL_BUT_PROCESSES = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
@@ -30,8 +34,10 @@ MNT_DETACH = 0x2
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
+PR_CAPBSET_READ = 23
 PR_CAPBSET_DROP = 24
 PR_SET_SECUREBITS = 28
+PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
@@ -43,7 +49,11 @@ _NUMBERS = {
     "x86_64": {"pivot_root": 155, "keyctl": 250},
     "aarch64": {"pivot_root": 41, "keyctl": 219},
 }
+_MACHINE = os.uname().machine
 _LAST_CAPABILITY = 63
+_CAPABILITY_HEADER = (ctypes.c_uint32 * 2)(0x20080522, 0)
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
+_CHUNK = 1 << 20
 
 
 def _check(result: int, what: str) -> int:
@@ -59,23 +69,46 @@ def syscall(number: int, *arguments: object) -> int:
     Raises:
         OSError: The call failed.
     """
-    return _check(_libc.syscall(ctypes.c_long(number), *arguments), f"system call {number}")
+    return _check(_syscall(ctypes.c_long(number), *arguments), f"system call {number}")
+
+
+def read_all(fd: int) -> bytes:
+    """Reads a descriptor to its end."""
+    parts = []
+    while part := os.read(fd, _CHUNK):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def put(path: str, data: bytes, flags: int = os.O_WRONLY) -> None:
+    """Writes a file without Python's file objects, which cost more than the write in a fork.
+
+    Raises:
+        OSError: It cannot be opened or written.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+    finally:
+        os.close(fd)
 
 
 def unshare(flags: int) -> None:
     """Moves this process into new namespaces (for CLONE_NEWPID: its future children)."""
-    _check(_libc.unshare(flags), "unshare")
+    _check(_unshare(flags), "unshare")
 
 
 def setns(fd: int, flags: int) -> None:
-    """Joins the namespace that a descriptor refers to."""
-    _check(_libc.setns(fd, flags), "setns")
+    """Joins a namespace by its descriptor, or those of a process, that the flags name, by the process's descriptor."""
+    _check(_setns(fd, flags), "setns")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """Mounts; strings are host paths or options, empty ones are passed as NULL."""
     _check(
-        _libc.mount(
+        _mount(
             source.encode() or None,
             target.encode(),
             kind.encode() or None,
@@ -88,7 +121,7 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 def umount(target: str) -> None:
     """Detaches a mount at once; it vanishes when its last user is gone."""
-    _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
+    _check(_umount2(target.encode(), MNT_DETACH), f"umount {target}")
 
 
 def bind(source: str, target: str, *, read_only: bool = True, extra: int = MS_NOSUID | MS_NODEV) -> None:
@@ -131,27 +164,27 @@ def new_session_keyring() -> None:
 def prctl(option: int, value: int = 0, extra: int = 0) -> None:
     """Calls prctl with up to two arguments."""
     zero = ctypes.c_ulong(0)
-    _check(_libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(extra), zero, zero), f"prctl {option}")
+    _check(_prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(extra), zero, zero), f"prctl {option}")
 
 
 def drop_bounding_set() -> None:
     """Gives up the right to ever gain a capability; needs CAP_SETPCAP, so it comes before changing the user."""
-    for capability in range(_LAST_CAPABILITY + 1):
+    if _prctl(PR_CAPBSET_READ, 0, 0, 0, 0) == 0:
+        return  # the server has done it for all its forks
+    # The one that is asked for comes last.
+    for capability in range(_LAST_CAPABILITY, -1, -1):
         # EINVAL past the kernel's last capability.
-        _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
+        _prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
 
 
 def drop_capabilities() -> None:
     """Gives up every capability for good: ambient, permitted, effective and inheritable sets."""
-    _libc.prctl(PR_SET_SECUREBITS, ctypes.c_ulong(SECURE_ALL_LOCKED), 0, 0, 0)
-    _libc.prctl(PR_CAP_AMBIENT, ctypes.c_ulong(PR_CAP_AMBIENT_CLEAR_ALL), 0, 0, 0)
-    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    data = (ctypes.c_uint32 * 6)()
-    _check(_libc.capset(ctypes.byref(header), ctypes.byref(data)), "capset")
+    _prctl(PR_SET_SECUREBITS, ctypes.c_ulong(SECURE_ALL_LOCKED), 0, 0, 0)
+    _prctl(PR_CAP_AMBIENT, ctypes.c_ulong(PR_CAP_AMBIENT_CLEAR_ALL), 0, 0, 0)
+    _check(_capset(ctypes.byref(_CAPABILITY_HEADER), ctypes.byref(_NO_CAPABILITIES)), "capset")
 
 
 def _number(name: str) -> int:
-    machine = platform.machine()
-    if machine not in _NUMBERS:
-        raise OSError(38, f"the sandbox does not know this machine's system calls ({machine})")
-    return _NUMBERS[machine][name]
+    if _MACHINE not in _NUMBERS:
+        raise OSError(38, f"the sandbox does not know this machine's system calls ({_MACHINE})")
+    return _NUMBERS[_MACHINE][name]

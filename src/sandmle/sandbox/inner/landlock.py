@@ -1,6 +1,7 @@
 """Landlock: the kernel's own access rules for one process and its children, on top of the mount view."""
 
 import ctypes
+import functools
 import os
 
 from sandmle.sandbox.inner import kernel
@@ -34,7 +35,7 @@ _WRITE = (
 # What each ABI version added.
 _FS_BY_ABI = {1: (1 << 13) - 1, 2: REFER, 3: TRUNCATE, 5: IOCTL_DEV}
 _NET_ABI, _NET_ALL = 4, 0b11  # TCP bind and connect
-_SCOPE_ABI, _SCOPE_ALL = 6, 0b11  # abstract unix sockets, signals
+SCOPE_ABI, _SCOPE_ALL = 6, 0b11  # abstract unix sockets, signals
 
 
 class _RulesetAttr(ctypes.Structure):
@@ -50,6 +51,7 @@ class _PathBeneathAttr(ctypes.Structure):
     _fields_ = (("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
 
 
+@functools.cache
 def abi_version() -> int:
     """Returns the kernel's Landlock ABI version, 0 where there is none."""
     try:
@@ -58,10 +60,18 @@ def abi_version() -> int:
         return 0
 
 
-def restrict(readable: tuple[str, ...], writable: tuple[str, ...]) -> None:
+def restrict(
+    readable: tuple[str, ...], writable: tuple[str, ...], *, listable: tuple[str, ...] = (), without: int = 0
+) -> None:
     """Confines this process: reads below ``readable``, writes only below ``writable``, no TCP, no outside signals.
 
     Does nothing where the kernel has no Landlock; the caller declares capabilities accordingly.
+
+    Args:
+        readable: Files, or folders with all below them.
+        writable: The same, to be read and written.
+        listable: Folders below which names may be listed, and no more.
+        without: Rights that are not given anywhere.
 
     Raises:
         OSError: The kernel has Landlock but refused a rule.
@@ -70,14 +80,14 @@ def restrict(readable: tuple[str, ...], writable: tuple[str, ...]) -> None:
     if abi == 0:
         return
     handled = sum(bits for version, bits in _FS_BY_ABI.items() if version <= abi)
-    attr = _RulesetAttr(handled, _NET_ALL if abi >= _NET_ABI else 0, _SCOPE_ALL if abi >= _SCOPE_ABI else 0)
-    size = 8 if abi < _NET_ABI else 16 if abi < _SCOPE_ABI else 24
+    attr = _RulesetAttr(handled, _NET_ALL if abi >= _NET_ABI else 0, _SCOPE_ALL if abi >= SCOPE_ABI else 0)
+    size = 8 if abi < _NET_ABI else 16 if abi < SCOPE_ABI else 24
     ruleset = kernel.syscall(_CREATE_RULESET, ctypes.byref(attr), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    given = handled & ~without
     try:
-        for path in readable:
-            _allow(ruleset, path, _READ & handled)
-        for path in writable:
-            _allow(ruleset, path, (_READ | _WRITE) & handled)
+        for paths, access in ((readable, _READ), (writable, _READ | _WRITE), (listable, READ_DIR)):
+            for path in paths:
+                _allow(ruleset, path, access & given)
         kernel.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
         os.close(ruleset)
@@ -86,8 +96,8 @@ def restrict(readable: tuple[str, ...], writable: tuple[str, ...]) -> None:
 def _allow(ruleset: int, path: str, access: int) -> None:
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
+    except (FileNotFoundError, PermissionError):
+        return  # what this user cannot reach needs no rule
     try:
         if not os.path.isdir(path):  # noqa: PTH112 - pathlib costs an import in the forked child
             access &= EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV

@@ -13,7 +13,7 @@ from sandmle.sandbox.inner import kernel
 
 _ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
-_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+_PRETEND, _EPERM, _ENOSYS, _ENOTSUP, _EAFNOSUPPORT = 0, 1, 38, 95, 97
 
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
@@ -55,6 +55,34 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     # cachestat tells what other processes read
     "cachestat": (451, 451),
 }  # fmt: skip
+# What a fork of the server must still do before it is the code. To code they give nothing: it has no capability.
+_OF_THE_FORK = frozenset({"setns", "setgroups", "setresgid", "setresuid", "capset"})
+# What one process may do to another one of its user, or to that user's files, whatever Landlock says.
+_SHARED_USER: dict[str, tuple[int | None, int | None, int]] = {
+    # copying a file sets its mode and times: to say no would fail honest code, to do it would reach any file
+    "chmod": (90, None, _PRETEND), "fchmod": (91, 52, _PRETEND), "fchmodat": (268, 53, _PRETEND),
+    "fchmodat2": (452, 452, _PRETEND), "utime": (132, None, _PRETEND), "utimes": (235, None, _PRETEND),
+    "futimesat": (261, None, _PRETEND), "utimensat": (280, 88, _PRETEND),
+    "chown": (92, None, _EPERM), "fchown": (93, 55, _EPERM), "lchown": (94, None, _EPERM),
+    "fchownat": (260, 54, _EPERM), "setxattr": (188, 5, _ENOTSUP), "lsetxattr": (189, 6, _ENOTSUP),
+    "fsetxattr": (190, 7, _ENOTSUP), "removexattr": (197, 14, _ENOTSUP), "lremovexattr": (198, 15, _ENOTSUP),
+    "fremovexattr": (199, 16, _ENOTSUP),
+    # no network namespace: no socket at all but connected pairs, which cannot be given another address
+    "socket": (41, 198, _EAFNOSUPPORT), "bind": (49, 200, _EPERM), "connect": (42, 203, _EPERM),
+    # names of files that others make; memory that no limit of one process counts
+    "inotify_init": (253, None, _ENOSYS), "inotify_init1": (294, 26, _ENOSYS), "memfd_create": (319, 279, _ENOSYS),
+}  # fmt: skip
+# Calls that name a process: which of their arguments must be 0, meaning the caller itself.
+_OWN_PROCESS_ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
+    "setpriority": (141, 140, (0, 1)), "sched_setaffinity": (203, 122, (0,)),
+    "sched_setscheduler": (144, 119, (0,)), "sched_setparam": (142, 118, (0,)), "sched_setattr": (314, 274, (0,)),
+    "ioprio_set": (251, 30, (1,)),
+}  # fmt: skip
+# Limits of another process: a low one would end process 1, which looks like a fault of the sandbox's own.
+_PRLIMIT = {"x86_64": 302, "aarch64": 261}
+_SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
+_FCNTL = {"x86_64": 72, "aarch64": 25}
+_LEASE, _NOTIFY = 1024, 1026
 _CLONE = {"x86_64": (56, 435), "aarch64": (220, 435)}
 _SOCKET = {"x86_64": (41, 53), "aarch64": (198, 199)}
 _IOCTL = {"x86_64": 16, "aarch64": 29}
@@ -72,9 +100,52 @@ class _SockFprog(ctypes.Structure):
     _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
+class _Program:
+    """A filter that is being put together, one instruction of four numbers after the other."""
+
+    def __init__(self) -> None:
+        self.instructions: list[tuple[int, int, int, int]] = []
+
+    def deny_if(self, test: int, value: int, code: int) -> None:
+        """Denies when the loaded word passes a test."""
+        self.instructions.append((test, 0, 1, value))
+        self.instructions.append((_BPF_RET, 0, 0, _ERRNO | code))
+
+    def check(self, number: int, *checks: tuple[int, int, int, int, bool]) -> None:
+        """Decides on one call by the low halves of its arguments: ``(index, test, value, errno, deny_when_true)``."""
+        body: list[tuple[int, int, int, int]] = []
+        for index, test, value, code, deny_when_true in checks:
+            body.append((_BPF_LD, 0, 0, 16 + 8 * index))
+            body.append((test, 0, 1, value) if deny_when_true else (test, 1, 0, value))
+            body.append((_BPF_RET, 0, 0, _ERRNO | code))
+        body.append((_BPF_RET, 0, 0, _ALLOW))
+        self.instructions.append((_BPF_JEQ, 0, len(body), number))
+        self.instructions.extend(body)
+
+    def check_unless(self, number: int, first: int, allowed: tuple[int, int], code: int) -> None:
+        """Denies one call if its first argument is ``first``, unless another one is as ``(index, value)`` says."""
+        index, value = allowed
+        self.instructions += [
+            (_BPF_JEQ, 0, 6, number),
+            (_BPF_LD, 0, 0, 16),
+            (_BPF_JEQ, 0, 3, first),
+            (_BPF_LD, 0, 0, 16 + 8 * index),
+            (_BPF_JEQ, 1, 0, value),
+            (_BPF_RET, 0, 0, _ERRNO | code),
+            (_BPF_RET, 0, 0, _ALLOW),
+        ]
+
+
 @functools.cache
-def build(machine: str | None = None) -> bytes:
+def build(machine: str | None = None, *, shared_user: bool = False, for_server: bool = False) -> bytes:
     """Returns the filter program for this machine as raw BPF; made once per process and its forks.
+
+    Args:
+        machine: The architecture; this one by default.
+        shared_user: The code runs as the user of other processes, in their namespaces: also deny what would reach
+            them or their files, and every socket but connected pairs.
+        for_server: For a server whose forks inherit it: leaves out what they need to become the code, and for which
+            code itself has no right.
 
     Raises:
         OSError: The architecture is not known.
@@ -83,42 +154,50 @@ def build(machine: str | None = None) -> bytes:
     if machine not in _ARCH:
         raise OSError(_ENOSYS, f"the sandbox has no system-call filter for {machine}")
     column = 0 if machine == "x86_64" else 1
-    program: list[tuple[int, int, int, int]] = []
-
-    def deny_if(test: int, value: int, code: int) -> None:
-        program.append((test, 0, 1, value))
-        program.append((_BPF_RET, 0, 0, _ERRNO | code))
-
-    program.append((_BPF_LD, 0, 0, _LD_ARCH))
-    program.append((_BPF_JEQ, 1, 0, _ARCH[machine]))
-    program.append((_BPF_RET, 0, 0, _ERRNO | _ENOSYS))
-    program.append((_BPF_LD, 0, 0, _LD_NR))
+    program = _Program()
+    program.instructions.append((_BPF_LD, 0, 0, _LD_ARCH))
+    program.instructions.append((_BPF_JEQ, 1, 0, _ARCH[machine]))
+    program.instructions.append((_BPF_RET, 0, 0, _ERRNO | _ENOSYS))
+    program.instructions.append((_BPF_LD, 0, 0, _LD_NR))
     # x32 calls carry a high bit, so they fall under this too.
-    deny_if(_BPF_JGE, _NEWEST + 1, _ENOSYS)
+    program.deny_if(_BPF_JGE, _NEWEST + 1, _ENOSYS)
     clone, clone3 = _CLONE[machine]
-    deny_if(_BPF_JEQ, clone3, _ENOSYS)  # its flags are behind a pointer; libc falls back to clone
-    for numbers in _DENIED.values():
+    program.deny_if(_BPF_JEQ, clone3, _ENOSYS)  # its flags are behind a pointer; libc falls back to clone
+    for name, numbers in _DENIED.items():
+        number = numbers[column]
+        if number is not None and not (for_server and name in _OF_THE_FORK):
+            program.deny_if(_BPF_JEQ, number, _EPERM)
+    if shared_user:
+        _deny_reaching_others(program, machine, column)
+    program.check(clone, (0, _BPF_JSET, _NAMESPACE_FLAGS, _EPERM, True))
+    for number in _SOCKET[machine]:
+        program.check(number, (0, _BPF_JEQ, _AF_UNIX, _EAFNOSUPPORT, False))
+    program.check(_IOCTL[machine], *((1, _BPF_JEQ, request, _EPERM, True) for request in _TERMINAL_IOCTLS))
+    program.check(_PRLIMIT[machine], (0, _BPF_JEQ, 0, _EPERM, False))
+    # Dumpable it may be made, not the opposite: that would hide a process from its own /proc.
+    program.check_unless(_PRCTL[machine], _PRCTL_DUMPABLE, (1, 1), _EPERM)
+    program.instructions.append((_BPF_RET, 0, 0, _ALLOW))
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program.instructions)
+
+
+def _deny_reaching_others(program: _Program, machine: str, column: int) -> None:
+    for *numbers, code in _SHARED_USER.values():
         number = numbers[column]
         if number is not None:
-            deny_if(_BPF_JEQ, number, _EPERM)
-
-    def check_argument(number: int, index: int, checks: list[tuple[int, int, int, bool]]) -> None:
-        """Looks at the low half of an argument: ``(test, value, errno, deny_when_true)`` in order."""
-        body: list[tuple[int, int, int, int]] = [(_BPF_LD, 0, 0, 16 + 8 * index)]
-        for test, value, code, deny_when_true in checks:
-            body.append((test, 0, 1, value) if deny_when_true else (test, 1, 0, value))
-            body.append((_BPF_RET, 0, 0, _ERRNO | code))
-        body.append((_BPF_RET, 0, 0, _ALLOW))
-        program.append((_BPF_JEQ, 0, len(body), number))
-        program.extend(body)
-
-    check_argument(clone, 0, [(_BPF_JSET, _NAMESPACE_FLAGS, _EPERM, True)])
-    for number in _SOCKET[machine]:
-        check_argument(number, 0, [(_BPF_JEQ, _AF_UNIX, _EAFNOSUPPORT, False)])
-    check_argument(_IOCTL[machine], 1, [(_BPF_JEQ, request, _EPERM, True) for request in _TERMINAL_IOCTLS])
-    check_argument(_PRCTL[machine], 0, [(_BPF_JEQ, _PRCTL_DUMPABLE, _EPERM, True)])
-    program.append((_BPF_RET, 0, 0, _ALLOW))
-    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+            program.deny_if(_BPF_JEQ, number, code)
+    for name, (*known, arguments) in _OWN_PROCESS_ONLY.items():
+        checks = [(index, _BPF_JEQ, 0, _EPERM, False) for index in arguments]
+        if name == "ioprio_set":
+            checks.append((0, _BPF_JEQ, 1, _EPERM, False))  # a process, not a group or a user
+        program.check(known[column], *checks)
+    program.check(
+        _SOCKETPAIR[machine],
+        (0, _BPF_JEQ, _AF_UNIX, _EAFNOSUPPORT, False),
+        # Stream (1) and sequenced packets (5) stay connected; datagrams (2, and 3 taken for it) can be sent anywhere.
+        (1, _BPF_JSET, 2, _EAFNOSUPPORT, True),
+        (1, _BPF_JSET, 1, _EAFNOSUPPORT, False),
+    )
+    program.check(_FCNTL[machine], *((1, _BPF_JEQ, command, _EPERM, True) for command in (_LEASE, _NOTIFY)))
 
 
 def install(program: bytes) -> None:

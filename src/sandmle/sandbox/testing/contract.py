@@ -51,19 +51,20 @@ class ContractTests:
 
     def test_traceback_names_the_script_only(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """The trace is that of `python main.py`: no frame of the sandbox's own."""
-        result = run(sandbox, tmp_path, "def f():\n    return 1 / 0\n\nf()\n")
+        result = run(sandbox, tmp_path, "def f():\n    return 1 / 0\n\nimport os; print(os.getcwd()); f()\n")
+        script = f"{result.stdout.strip()}/main.py"
         lines = result.stderr.splitlines()
         assert lines[0] == "Traceback (most recent call last):"
         assert lines[-1] == "ZeroDivisionError: division by zero"
         assert [line for line in lines if "File" in line] == [
-            '  File "/workspace/main.py", line 4, in <module>',
-            '  File "/workspace/main.py", line 2, in f',
+            f'  File "{script}", line 4, in <module>',
+            f'  File "{script}", line 2, in f',
         ]
 
     def test_script_is_main(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """The code runs as a script does."""
-        code = "import os, sys\nprint(__name__, __file__, os.getcwd(), sys.argv)"
-        assert output(sandbox, tmp_path, code) == "__main__ /workspace/main.py /workspace ['/workspace/main.py']\n"
+        code = "import os, sys\nprint(__name__, os.path.relpath(__file__), __file__[0], sys.argv == [__file__])"
+        assert output(sandbox, tmp_path, code) == "__main__ main.py / True\n"
 
     def test_what_runs_at_the_end(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """Threads are waited for, exit functions run, unfinished lines are written."""
@@ -114,7 +115,8 @@ class ContractTests:
             assert refused(lambda: open("input/new", "w"))
             assert refused(lambda: os.remove("input/train.csv"))
             assert refused(lambda: os.rename("input", "elsewhere"))
-            assert refused(lambda: os.chmod("input/train.csv", 0o777))
+            mode = os.stat("input/train.csv").st_mode
+            assert refused(lambda: os.chmod("input/train.csv", 0o777)) or os.stat("input/train.csv").st_mode == mode
         """
         expected = "id,y\n1,2\n png ['images', 'train.csv']\n"
         assert output(sandbox, tmp_path, code, inputs=inputs) == expected
@@ -167,23 +169,32 @@ class ContractTests:
     def test_s20_nothing_of_one_execution_is_in_the_next(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """Names, modules' state, environment, temporary files: all fresh; another workspace is empty."""
         first = """
-            import builtins, json, os
+            import builtins, json, os, tempfile
             foobar = builtins.foobar = json.foobar = 1
             os.environ["FOOBAR"] = "1"
-            for place in ("/tmp/foobar", "/dev/shm/foobar", "foobar"):
+            for place in (tempfile.gettempdir() + "/foobar", "foobar"):
                 open(place, "w").close()
+            try:
+                open("/dev/shm/foobar", "w").close()
+            except PermissionError:  # memory files are shared with the host, and denied
+                pass
         """
         output(sandbox, tmp_path / "one", first)
         second = """
-            import builtins, json, os, sys
+            import builtins, json, os, sys, tempfile
+            try:
+                shared = os.listdir("/dev/shm")
+            except PermissionError:
+                shared = []
             try:
                 foobar
             except NameError:
                 print("NameError")
             print(hasattr(builtins, "foobar"), hasattr(json, "foobar"), "FOOBAR" in os.environ)
-            # The interpreter itself may lie below /tmp.
-            print([name for name in os.listdir("/tmp") if not sys.prefix.startswith("/tmp/" + name)])
-            print(os.listdir("/dev/shm"), os.listdir("."))
+            # The interpreter itself may lie below the temporary folder.
+            place = tempfile.gettempdir()
+            print([name for name in os.listdir(place) if not sys.prefix.startswith(f"{place}/{name}")])
+            print(shared, os.listdir("."))
         """
         expected = "NameError\nFalse False False\n[]\n[] ['main.py']\n"
         assert output(sandbox, tmp_path / "two", second) == expected

@@ -22,7 +22,9 @@ _STUBBORN = {
     "a55_stops_its_group": "import os, signal; os.killpg(0, signal.SIGSTOP)",
     "a55_stops_all": "import os, signal\nos.kill(-1, signal.SIGSTOP) if os.fork() == 0 else None\n"
     "import time; time.sleep(60)",
-    "s23_waits_for_a_client": "import socket\ns = socket.socket(socket.AF_UNIX); s.bind('s'); s.listen(); s.accept()",
+    "s23_waits_for_a_client": "import socket\n"
+    "try:\n    s = socket.socket(socket.AF_UNIX); s.bind('s'); s.listen(); s.accept()\n"
+    "except OSError:\n    s = socket.socketpair(); s[0].recv(1)",
     "never_ends_its_threads": "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()",
     "never_ends_its_exit_functions": "import atexit, time; atexit.register(time.sleep, 60)",
 }

@@ -100,7 +100,7 @@ class ResourceTests:
         assert result.stdout == "16\n"
 
     def test_a35_fork_bomb(self, sandbox: Sandbox, tmp_path: Path) -> None:
-        """A fork bomb that catches its errors lives until the deadline, in its own bounds."""
+        """A fork bomb that catches its errors lives until the deadline, in its own bounds, or is ended for them."""
         needs(sandbox, Capability.LIFETIME)
         code = """
             import os
@@ -111,7 +111,8 @@ class ResourceTests:
                     pass
         """
         result = run(sandbox, tmp_path, code, limits=Limits(wall_s=1, cpu_s=100, processes=16))
-        assert_timeout(result, 1)
+        if result.status is not ExecStatus.LIMIT or Capability.PROCESS_COUNT in sandbox.capabilities:
+            assert_timeout(result, 1)
         assert output(sandbox, tmp_path, "print('next')") == "next\n"
 
     def test_a35_threads(self, sandbox: Sandbox, tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ class ResourceTests:
             except OSError:
                 pass
         """
-        assert run(sandbox, tmp_path, code).status is ExecStatus.OK
+        assert run(sandbox, tmp_path, code).status in (ExecStatus.OK, ExecStatus.LIMIT)
         assert len(list((tmp_path / "workspace").iterdir())) <= 5000
         assert output(sandbox, tmp_path, "print('next')") == "next\n"
 
