@@ -37,9 +37,11 @@ OUTCOMES = {
 SLOW = ("thresholds_not_rising", "answers_leaked", "description_reveals")
 
 
-def replayed(folder: Path, out: Path, *seeds: str, record: Path | None = None) -> list[ProposalRecord]:
+def replayed(
+    folder: Path, out: Path, *seeds: str, record: Path | None = None, rng_seed: int = 3
+) -> list[ProposalRecord]:
     author = partial(LLMAuthor, out / WORK_DIR, replay=folder, record=record)
-    request = GenerateRequest(seeds=seeds, count=len(seeds), rng_seed=3, author="llm")
+    request = GenerateRequest(seeds=seeds, count=len(seeds), rng_seed=rng_seed, author="llm")
     return generate(request, out, author=author)
 
 
@@ -55,7 +57,7 @@ def test_every_good_recording_becomes_a_task(seed, tmp_path):
 
 
 def _accepted(seed: str, tmp_path: Path) -> None:
-    [record] = replayed(GOOD, tmp_path / "out", seed)
+    [record] = replayed(GOOD, tmp_path / "out", seed, rng_seed=0)
     assert (record.stage, record.lost_to, record.reason) == (Stage.GATE_PASSED, "", "")
     [root] = find_bundles(tmp_path / "out")
     spec = load_bundle(root).spec
