@@ -36,7 +36,15 @@ class SeedError(UserError):
 
 
 class AuthoringError(SandmleError):
-    """An author could not make a task from a seed; the reason becomes a line of the funnel."""
+    """An author could not make a task from a seed; the reason becomes a line of the funnel.
+
+    Attributes:
+        lost_to: One word for what it was lost to, as the funnel counts it.
+    """
+
+    def __init__(self, message: str, *, lost_to: str = "author") -> None:
+        super().__init__(message)
+        self.lost_to = lost_to
 
 
 class SandboxError(SandmleError):

@@ -1,9 +1,11 @@
 """The contract of an author: a seed and an ``rng_seed`` in, a task that is not yet on disk out."""
 
-from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
+from sandmle.authoring.funnel import Proposal
 from sandmle.records import SeedRecord
+from sandmle.sandbox.base import Sandbox
 from sandmle.tasks.bundle import BundleDraft
 
 
@@ -30,4 +32,25 @@ class Author(Protocol):
         Raises:
             AuthoringError: As in ``propose``.
         """
+        ...
+
+
+@runtime_checkable
+class PreparingAuthor(Author, Protocol):
+    """An author whose work is mostly waiting: it makes many drafts at once, before the first is judged."""
+
+    def bind(self, sandbox: Sandbox) -> None:
+        """Gives the author the sandbox that foreign scripts run in."""
+        ...
+
+    def prepare(self, proposals: Sequence[Proposal], on_progress: Callable[[Any], None] | None = None) -> None:
+        """Makes the drafts that ``propose`` returns later; what cannot be ended can be taken up again.
+
+        Raises:
+            UserError: It cannot work at all: no key, no such model.
+        """
+        ...
+
+    def spending(self) -> dict[str, Any]:
+        """Returns what it took, as plain JSON types."""
         ...

@@ -19,31 +19,31 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
 import sandmle
-from sandmle.authoring.base import Author
+from sandmle.authoring.base import Author, PreparingAuthor
 from sandmle.authoring.funnel import Proposal, ProposalRecord, Stage, latest, summarize
 from sandmle.authoring.metered import MeteredSandbox
 from sandmle.authoring.randomness import digest_of
-from sandmle.errors import AuthoringError, BundleError, ConfigError, SandmleError
+from sandmle.errors import AuthoringError, BundleError, ConfigError, PolicyError, SandboxError, SandmleError
 from sandmle.gate import run_gate
 from sandmle.parallel import CONFIG_FILE, map_with, open_run_folder
 from sandmle.records import GateReport, Record, ThresholdPreset, Verdict
 from sandmle.registry import resolve
-from sandmle.sandbox import open_backend
-from sandmle.sandbox.config import BACKENDS
+from sandmle.sandbox import check_backend, open_backend
 from sandmle.seeds import load_seed, seed_ids
 from sandmle.tasks import Bundle, load_bundle, write_bundle
 from sandmle.tasks.bundle import TASKS_DIR
 
+AuthorFactory = Callable[[], Author]
 FUNNEL_FILE = "funnel.jsonl"
 AUTHORS = {"procedural": "sandmle.authoring.procedural.author:ProceduralAuthor"}
 _AUTHOR_GROUP = "sandmle.authors"
-_SANDBOX_GROUP = "sandmle.sandboxes"
 _STAGING_DIR = ".staging"
 _EVALUATOR_CHECKS = frozenset({"bundle_integrity", "evaluator_agrees"})
 
@@ -58,6 +58,8 @@ class GenerateRequest(Record):
     """Proposals; the gate decides how many of them become tasks."""
     rng_seed: int = 0
     author: str = "procedural"
+    author_options: dict[str, Any] = Field(default_factory=dict)
+    """What else its tasks depend on, for example a model's name."""
     preset: ThresholdPreset = "calibrated"
     difficulty: str = ""
     """A name or a number from 0 to 1; empty for the author's own."""
@@ -125,13 +127,6 @@ def make_author(name: str, preset: ThresholdPreset, settings: Mapping[str, str] 
     return author
 
 
-def _check_sandbox(name: str) -> None:
-    """Refuses a name that gives no sandbox; starts none, since that takes seconds."""
-    sandbox = _made("sandbox", name, resolve("sandbox", name, BACKENDS, _SANDBOX_GROUP), workers=1)
-    if not callable(getattr(sandbox, "start", None)):
-        raise ConfigError(f"sandbox {name!r} gives no sandbox but an object of type {type(sandbox).__name__}")
-
-
 def _made(kind: str, name: str, factory: Any, **options: Any) -> object:
     try:
         return factory(**options)
@@ -149,6 +144,8 @@ def generate(
     ray: str | None = None,
     resume: bool = False,
     on_progress: Callable[[GenerateProgress], None] | None = None,
+    author: AuthorFactory | None = None,
+    on_authoring: Callable[[Any], None] | None = None,
 ) -> list[ProposalRecord]:
     """Makes a task set; proposals that fail are recorded with their reason and never stop the others.
 
@@ -159,6 +156,8 @@ def generate(
         ray: Address of a Ray cluster to run the workers on; its nodes must see ``out`` under the same path.
         resume: Go on with a run that was stopped or killed; what is done is not done again.
         on_progress: Called after every proposal.
+        author: Makes the author in every worker; None for the one that the request names. Picklable.
+        on_authoring: Told how far an author is that makes many drafts before the first is judged.
 
     Returns:
         The last record of every proposal.
@@ -171,19 +170,20 @@ def generate(
     """
     for seed_id in request.seeds:
         load_seed(seed_id)
-    make_author(request.author, request.preset, request.settings)
-    _check_sandbox(request.sandbox)
+    author = author or partial(make_author, request.author, request.preset, request.settings)
+    first = author()
+    check_backend(request.sandbox)
     config = {**request.to_dict(), "sandmle_version": sandmle.__version__}
     with open_run_folder(out, FUNNEL_FILE, config, resume=resume) as folder:
         records = [_read_record(line, folder.path) for line in folder.lines]
         done = {record.proposal.index for record in latest(records) if not record.is_fault}
         waiting = [proposal for proposal in proposals_of(request) if proposal.index not in done]
+        spending = _prepare(first, request, workers, on_authoring)
         shutil.rmtree(out / _STAGING_DIR, ignore_errors=True)
         # A folder of this run's own: a worker of a killed run may still be at its last item.
         staging = out / _STAGING_DIR / f"{os.getpid()}-{time.time_ns()}"
-        outcomes = map_with(
-            _make, waiting, resource=_Workshop(request, out.resolve(), staging.resolve()), workers=workers, ray=ray
-        )
+        workshop = _Workshop(request, out.resolve(), staging.resolve(), author)
+        outcomes = map_with(_make, waiting, resource=workshop, workers=workers, ray=ray)
         for outcome in outcomes:
             record = outcome.result
             if isinstance(record, _DiskFault):
@@ -195,8 +195,23 @@ def generate(
             if on_progress is not None:
                 on_progress(GenerateProgress(len(latest(records)), request.count, records))
         shutil.rmtree(out / _STAGING_DIR, ignore_errors=True)
-        folder.write_summary(summarize(records))
+        folder.write_summary(summarize(records) | spending)
     return latest(records)
+
+
+def _prepare(
+    author: Author,
+    request: GenerateRequest,
+    workers: int,
+    on_authoring: Callable[[Any], None] | None,
+) -> dict[str, Any]:
+    """Lets an author that makes many drafts at once do so; returns what it spent, for the summary."""
+    if not isinstance(author, PreparingAuthor):
+        return {}
+    with open_backend(request.sandbox, workers=workers) as sandbox:
+        author.bind(sandbox)
+        author.prepare(proposals_of(request), on_authoring)
+    return {"authoring": author.spending()}
 
 
 @dataclass(frozen=True)
@@ -224,6 +239,7 @@ class _Workshop:
     request: GenerateRequest
     out: Path
     staging: Path
+    author: AuthorFactory
 
     @contextmanager
     def __call__(self) -> Iterator[_Bench]:
@@ -234,8 +250,10 @@ class _Workshop:
         """
         if not (self.out / CONFIG_FILE).is_file():
             raise ConfigError(f"{platform.node()} does not see {self.out}; give a folder that all machines share")
-        author = make_author(self.request.author, self.request.preset, self.request.settings)
+        author = self.author()
         with open_backend(self.request.sandbox, workers=1) as sandbox:
+            if isinstance(author, PreparingAuthor):
+                author.bind(sandbox)
             yield _Bench(author, MeteredSandbox(sandbox), self.request, self.out, self.staging)
 
 
@@ -261,7 +279,9 @@ def _author_and_judge(bench: _Bench, proposal: Proposal) -> ProposalRecord | _Di
         draft = bench.author.propose(seed, proposal.rng_seed)
         bundle = write_bundle(draft, staging)
     except AuthoringError as error:
-        return _lost(proposal, Stage.PROPOSED, "author", str(error))
+        return _lost(proposal, Stage.PROPOSED, error.lost_to, str(error))
+    except (PolicyError, SandboxError) as error:
+        return _lost(proposal, Stage.PROPOSED, "machinery", str(error), is_fault=True)
     except BundleError as error:
         if isinstance(error.__cause__, OSError):
             return _DiskFault(str(error))

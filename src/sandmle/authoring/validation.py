@@ -10,10 +10,13 @@ from sandmle.authoring.pipeline import AUTHORS, make_author
 from sandmle.errors import BundleError
 from sandmle.gate import Regenerate, run_gate
 from sandmle.parallel import map_with
-from sandmle.records import GateReport, Record
+from sandmle.records import GateReport, Record, SeedRecord
 from sandmle.sandbox import Sandbox, open_backend
 from sandmle.seeds import load_seed
 from sandmle.tasks import Bundle, load_bundle
+
+LLM_AUTHOR = "llm"
+"""Name in the provenance of tasks that a model wrote; their bundles keep the script that made the data."""
 
 
 class Judgement(Record):
@@ -64,7 +67,7 @@ def _judge(sandbox: Sandbox | None, folder: Path) -> Judgement:
         bundle = load_bundle(folder, verify=False)
     except BundleError as error:
         return Judgement(path=str(folder), error=str(error))
-    regenerate, note = _regenerator(bundle)
+    regenerate, note = _regenerator(bundle, sandbox)
     report = run_gate(bundle, sandbox=sandbox, regenerate=regenerate)
     if sandbox is not None:
         try:
@@ -74,19 +77,32 @@ def _judge(sandbox: Sandbox | None, folder: Path) -> Judgement:
     return Judgement(path=str(folder), report=report, note=note)
 
 
-def _regenerator(bundle: Bundle) -> tuple[Regenerate | None, str]:
+def _regenerator(bundle: Bundle, sandbox: Sandbox | None) -> tuple[Regenerate | None, str]:
     """Returns a function that makes the task's data again, where this installation can, or why it cannot."""
     made = bundle.spec.provenance
-    if made.author not in AUTHORS or made.seed_id is None:
+    own_script = made.author == LLM_AUTHOR
+    if made.seed_id is None or not (own_script or made.author in AUTHORS):
         return None, "not made by an author of this installation, so it was not made again"
-    author = make_author(made.author, bundle.spec.thresholds.preset, made.settings)
-    if author.version != made.author_version:
-        return None, f"made by version {made.author_version} of its author, so it was not made again"
+    if own_script and sandbox is None:
+        return None, "its data script runs in a sandbox only, so it was not made again"
     for library, wanted in sorted(made.versions.items()):
         if _installed(library) != wanted:  # case N11: other versions may draw other numbers
             return None, f"made with {library} {wanted}, so it was not made again"
     seed = load_seed(made.seed_id)
+    if own_script and sandbox is not None:
+        return _data_script(bundle, seed, sandbox), ""
+    author = make_author(made.author, bundle.spec.thresholds.preset, made.settings)
+    if author.version != made.author_version:
+        return None, f"made by version {made.author_version} of its author, so it was not made again"
     return lambda: author.regenerate(seed, made.rng_seed), ""
+
+
+def _data_script(bundle: Bundle, seed: SeedRecord, sandbox: Sandbox) -> Regenerate:
+    """Returns a function that runs the data script of a task that a model wrote."""
+    from sandmle.authoring.roles.again import PLAN_FILE, SCRIPT_FILE, data_again  # here: few tasks need it
+
+    rng_seed = bundle.spec.provenance.rng_seed
+    return lambda: data_again(seed, rng_seed, bundle.read(PLAN_FILE), bundle.read(SCRIPT_FILE), sandbox)
 
 
 def _installed(library: str) -> str:

@@ -215,7 +215,7 @@ class GateContext:
     @cached_property
     def grader(self) -> Grader:
         """The grader of the task, answers read."""
-        return Grader(self.bundle)
+        return Grader(self.bundle, sandbox=self.sandbox)
 
     @cached_property
     def private_key(self) -> AnswerKey:

@@ -67,16 +67,21 @@ class AnswerKey:
     selected: NDArray[np.intp] = field(repr=False)
 
     @classmethod
-    def parse(cls, rule: ScoringRule, answers_csv: bytes) -> "AnswerKey":
+    def parse(cls, rule: ScoringRule, answers_csv: bytes, metric: Metric | None = None) -> "AnswerKey":
         """Reads answers.csv: the id, the target's columns, the metric's further columns, and ``leaderboard``.
 
         Without a leaderboard column every row is private.
+
+        Args:
+            rule: How submissions are scored.
+            answers_csv: The file.
+            metric: The rule's metric where no name leads to it; None to look it up by name.
 
         Raises:
             BundleError: The answers are broken: no table, a column missing, an id twice, a forbidden value.
             ConfigError: The rule itself cannot be: unknown metric or parameter, a kind that the metric does not take.
         """
-        metric, params = check_rule(rule)
+        metric, params = check_rule(rule, metric)
         try:
             table = read_table(answers_csv, ANSWER_CAPS)
         except TableError as error:
@@ -168,13 +173,13 @@ class AnswerKey:
         return self.truth.take(self.selected), predictions.values[self.selected]
 
 
-def check_rule(rule: ScoringRule) -> tuple[Metric, dict[str, Any]]:
+def check_rule(rule: ScoringRule, metric: Metric | None = None) -> tuple[Metric, dict[str, Any]]:
     """Returns a rule's metric and all its parameters.
 
     Raises:
         ConfigError: The rule contradicts itself or the metric.
     """
-    metric = get_metric(rule.metric)
+    metric = metric or get_metric(rule.metric)
     params = metric.parameters(rule.metric_params)
     target = rule.target
     if target.kind not in metric.kinds:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sandmle.errors import SandmleError
 from sandmle.grading.answers import AnswerKey, Predictions
-from sandmle.grading.metrics import MetricUndefined
+from sandmle.grading.metrics import CUSTOM, Metric, MetricUndefined
 from sandmle.grading.rule import ScoringRule
 from sandmle.grading.submission import SubmissionProblem, read_submission
 from sandmle.grading.table import DEFAULT_CAPS, Caps
@@ -18,6 +18,9 @@ from sandmle.grading.thresholds import above_median, medal_of
 from sandmle.records import GradeReport, GradeStatus, Medal
 from sandmle.tasks import Bundle, load_bundle
 from sandmle.tasks.bundle import ANSWERS_FILE
+
+if TYPE_CHECKING:
+    from sandmle.sandbox.base import Sandbox
 
 _LOG = logging.getLogger(__name__)
 Leaderboard = Literal["private", "public"]
@@ -32,6 +35,7 @@ class Grader:
         key: The answers, if they are not those of the bundle's own ``private/answers.csv``.
         decimals: Digits that scores are rounded to before they are held against milestones; None for no rounding,
             which is the rule of this project's own tasks.
+        sandbox: Where the evaluator script of a task with one runs; None opens a sandbox when it is first needed.
 
     Raises:
         BundleError: The task's answers are broken.
@@ -39,10 +43,18 @@ class Grader:
     """
 
     def __init__(
-        self, bundle: Bundle, caps: Caps = DEFAULT_CAPS, *, key: AnswerKey | None = None, decimals: int | None = None
+        self,
+        bundle: Bundle,
+        caps: Caps = DEFAULT_CAPS,
+        *,
+        key: AnswerKey | None = None,
+        decimals: int | None = None,
+        sandbox: "Sandbox | None" = None,
     ) -> None:
         self.bundle = bundle
-        self.key = key or AnswerKey.parse(ScoringRule.of(bundle.spec), bundle.read(ANSWERS_FILE))
+        self.key = key or AnswerKey.parse(
+            ScoringRule.of(bundle.spec), bundle.read(ANSWERS_FILE), _own_metric(bundle, sandbox)
+        )
         self._caps = caps
         self._decimals = decimals
         self._parts = {part: self.key.subset(part) for part in ("private", "public")}
@@ -156,6 +168,17 @@ def grade_many(pairs: Iterable[tuple[Path, Path]], *, leaderboard: Leaderboard =
         except SandmleError as error:
             lines.append(GradeLine(task, submission, error=str(error)))
     return lines
+
+
+def _own_metric(bundle: Bundle, sandbox: "Sandbox | None") -> Metric | None:
+    """Returns the metric that a task brings as a script; None for one with a name."""
+    spec = bundle.spec
+    if spec.metric != CUSTOM:
+        return None
+    from sandmle.grading.custom import EVALUATOR_FILE, custom_metric  # here: few tasks need a sandbox to be graded
+
+    source = bundle.read(EVALUATOR_FILE).decode(errors="replace")
+    return custom_metric(source, spec.target, spec.direction, spec.metric_params, sandbox)
 
 
 def _fault(error: Exception) -> str:

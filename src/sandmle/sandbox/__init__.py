@@ -9,7 +9,7 @@ from sandmle.sandbox.config import (
     SandboxConfig,
     open_sandbox,
 )
-from sandmle.sandbox.settings import execution_limits, open_backend, sandbox_config
+from sandmle.sandbox.settings import check_backend, execution_limits, open_backend, sandbox_config
 
 __all__ = [
     "INPUT_DIR",
@@ -21,6 +21,7 @@ __all__ = [
     "RestrictedConfig",
     "Sandbox",
     "SandboxConfig",
+    "check_backend",
     "execution_limits",
     "open_backend",
     "open_sandbox",

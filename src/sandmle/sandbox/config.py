@@ -77,6 +77,17 @@ AnyConfig = ForkserverConfig | BwrapConfig | RestrictedConfig | ContainerConfig
 SandboxConfig = Annotated[AnyConfig, Field(discriminator="backend")]
 
 
+def make_sandbox(config: AnyConfig) -> Sandbox:
+    """Returns a sandbox that is not started: nothing of it runs yet.
+
+    Raises:
+        ConfigError: A setting has no meaning, such as a set of libraries that does not exist.
+    """
+    factory = resolve("sandbox", config.backend, BACKENDS, PLUGIN_GROUP)
+    sandbox: Sandbox = factory(**config.model_dump(exclude={"backend", "require"}))
+    return sandbox
+
+
 def open_sandbox(config: AnyConfig | None = None) -> Sandbox:
     """Returns a started sandbox. There is no fall-back to a weaker one.
 
@@ -88,9 +99,7 @@ def open_sandbox(config: AnyConfig | None = None) -> Sandbox:
             the message names what is missing.
     """
     config = config or ForkserverConfig()
-    factory = resolve("sandbox", config.backend, BACKENDS, PLUGIN_GROUP)
-    settings = config.model_dump(exclude={"backend", "require"})
-    sandbox: Sandbox = factory(**settings).start()
+    sandbox = make_sandbox(config).start()
     missing = [capability.value for capability in config.require if capability not in sandbox.capabilities]
     if missing:
         sandbox.close()

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from sandmle.errors import ConfigError, unknown_name
+from sandmle.errors import ConfigError, SandmleError, unknown_name
 from sandmle.records import Limits, Record
 from sandmle.registry import resolve
 from sandmle.sandbox.base import Capability, Sandbox
@@ -19,6 +19,7 @@ from sandmle.sandbox.config import (
     ContainerConfig,
     ForkserverConfig,
     RestrictedConfig,
+    make_sandbox,
     open_sandbox,
 )
 
@@ -62,17 +63,44 @@ def open_backend(text: str, *, workers: int | None = None) -> Sandbox:
         ConfigError: The name or a setting is not known, or not allowed.
         SandboxUnavailableError: This machine cannot run that backend.
     """
+    config = _named(text, workers)
+    return _plugin(text, workers).start() if config is None else open_sandbox(config)
+
+
+def check_backend(text: str) -> None:
+    """Refuses what ``open_backend`` would refuse before it starts anything.
+
+    Raises:
+        ConfigError: The name or a setting is not known or not allowed, or what the name points to is no sandbox.
+    """
+    config = _named(text, None)
+    try:
+        sandbox: object = _plugin(text, 1) if config is None else make_sandbox(config)
+    except SandmleError:
+        raise
+    except Exception as error:  # anything that can be imported may stand behind a name
+        raise ConfigError(f"sandbox {text!r} cannot be made: {type(error).__name__}: {error}") from error
+    if not callable(getattr(sandbox, "start", None)):
+        raise ConfigError(f"sandbox {text!r} gives no sandbox but an object of type {type(sandbox).__name__}")
+
+
+def _plugin(name: str, workers: int | None) -> Sandbox:
+    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)(workers=workers)
+    return sandbox
+
+
+def _named(text: str, workers: int | None) -> AnyConfig | None:
+    """Returns the configuration of a built-in backend; None for another name."""
     name, *pairs = text.split(",")
     if name not in _KINDS and not pairs:
-        sandbox: Sandbox = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)(workers=workers).start()
-        return sandbox
+        return None
     settings: dict[str, Any] = {"workers": workers, "backend": name}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise ConfigError(f"setting {pair!r} of the sandbox {name} has no value; write it as name=value")
         settings[key.strip()] = yaml.safe_load(value)
-    return open_sandbox(sandbox_config(settings))
+    return sandbox_config(settings)
 
 
 def execution_limits(settings: Mapping[str, Any]) -> Limits:

@@ -61,11 +61,11 @@ def arrange(dataset: Dataset, rng: np.random.Generator) -> Published:
     test = rng.permutation(dataset.rows_where(TEST))
     is_public = np.zeros(len(test), dtype=bool)
     is_public[rng.permutation(len(test))[: dataset.plan.n_public]] = True
-    ids = _random_ids(dataset.n_rows, dataset.plan.dna.n_id_parts, rng)
+    ids = random_ids(dataset.n_rows, dataset.plan.dna.n_id_parts, rng)
     return Published(train=train, test=test, ids=ids, leaderboard=np.where(is_public, "public", "private"))
 
 
-def _random_ids(count: int, n_parts: int, rng: np.random.Generator) -> np.ndarray:
+def random_ids(count: int, n_parts: int, rng: np.random.Generator) -> np.ndarray:
     """Returns distinct random ids; they tell neither order nor part, and never read as a number."""
     found: dict[str, None] = {}
     while len(found) < count:

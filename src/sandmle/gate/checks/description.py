@@ -7,7 +7,6 @@ import pandas as pd
 from PIL import Image
 
 from sandmle.gate.base import Check, Finding, GateContext, words_of
-from sandmle.grading import get_metric
 from sandmle.records import Direction, PredictionKind
 
 _MOST_LABELS_SPELT_OUT = 12
@@ -121,7 +120,7 @@ def _missing(context: GateContext, text: str) -> list[str]:
     missing = [f"the column {name!r}" for name in _ends_of_families(names) if not _named(name, text)]
     if target.kind is PredictionKind.LABEL and len(target.labels) <= _MOST_LABELS_SPELT_OUT:
         missing += [f"the label {label!r}" for label in target.labels if not _named(label, text)]
-    if not _names_metric(spec.metric, text):
+    if not _names_metric(context, text):
         missing.append(f"the metric {spec.metric!r}")
     if not any(phrase in text.lower() for phrase in _DIRECTION_WORDS[spec.direction]):
         missing.append("which direction of the metric is better")
@@ -140,11 +139,12 @@ def _named(name: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
-def _names_metric(metric: str, text: str) -> bool:
+def _names_metric(context: GateContext, text: str) -> bool:
     """Tells whether the metric's name, or most words of its title, are in the text."""
     said = set(words_of(text))
-    title = [word for word in words_of(get_metric(metric).title) if len(word) > 2]
-    spelt = set(words_of(metric.replace("_", " ")))
+    metric = context.grader.key.metric
+    title = [word for word in words_of(metric.title) if len(word) > 2]
+    spelt = set(words_of(metric.name.replace("_", " ")))
     return spelt <= said or sum(word in said for word in title) >= 0.6 * len(title) > 0
 
 

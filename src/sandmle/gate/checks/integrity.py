@@ -4,6 +4,7 @@ import pandas as pd
 
 from sandmle.gate.base import Check, Finding, GateContext
 from sandmle.grading import get_metric
+from sandmle.grading.metrics import CUSTOM
 from sandmle.tasks import check_bundle
 
 _LEADERBOARDS = ("public", "private")
@@ -18,7 +19,7 @@ def run(context: GateContext) -> Finding:
 def _table_problems(context: GateContext) -> list[str]:
     spec = context.spec
     named = [spec.id_column, *(column.name for column in spec.columns if column.name != spec.id_column)]
-    answered = spec.target.columns[: get_metric(spec.metric).n_answer_columns]
+    answered = spec.target.columns[: None if spec.metric == CUSTOM else get_metric(spec.metric).n_answer_columns]
     problems = []
     for path, frame, wanted in (
         ("public/train.csv", context.train, named),

@@ -5,6 +5,8 @@ from sandmle.grading.metrics.base import Metric, MetricUndefined, Role, Truth
 from sandmle.registry import names, resolve
 
 GROUP = "sandmle.metrics"
+CUSTOM = "custom"
+"""The metric of a task that brings an evaluator of its own; only its grader can make it."""
 _MODULES: dict[str, tuple[str, ...]] = {
     "auc": (
         "roc_auc",
@@ -48,8 +50,8 @@ def get_metric(name: str) -> Metric:
     Raises:
         ConfigError: There is no such metric, or what the name points to is not one.
     """
-    if name == "custom":
-        raise ConfigError("metric 'custom' (an evaluator.py in the task) is not supported; name a registered metric")
+    if name == CUSTOM:
+        raise ConfigError("metric 'custom' is an evaluator.py of one task; open it with Grader(bundle)")
     metric = resolve("metric", name, _BUILTIN, GROUP)
     if not isinstance(metric, Metric):
         raise ConfigError(f"metric {name!r} points to a {type(metric).__name__}, not to a Metric")
@@ -61,4 +63,4 @@ def metric_names() -> tuple[str, ...]:
     return names(_BUILTIN, GROUP)
 
 
-__all__ = ["GROUP", "Metric", "MetricUndefined", "Role", "Truth", "get_metric", "metric_names"]
+__all__ = ["CUSTOM", "GROUP", "Metric", "MetricUndefined", "Role", "Truth", "get_metric", "metric_names"]

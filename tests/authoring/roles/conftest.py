@@ -1,0 +1,1 @@
+from tests.episode_fixtures import needs_sandbox  # noqa: F401
