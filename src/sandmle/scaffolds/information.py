@@ -17,7 +17,7 @@ async def look_at_files(episode: Episode) -> str:
 
     It is the same look that the scripted engineers take first, and bounded like any script of the agent.
     """
-    trial = await episode.try_script(write_script("look"))
+    trial = await episode.try_script(write_script("look", root="input/"))
     if trial.result is None or trial.result.status is not ExecStatus.OK:
         return ""
     return cut_middle(clean_text(trial.result.stdout).strip(), _MAX_LOOK_CHARS)
