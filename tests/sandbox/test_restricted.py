@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -423,3 +424,56 @@ time.sleep(60)
 """
     result = run(sandbox, tmp_path, code, limits=Limits(wall_s=1))
     assert_timeout(result, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "status"),
+    [
+        (  # files without a name
+            """
+            files = []
+            while True:
+                files.append(os.open("file", os.O_RDWR | os.O_CREAT, 0o600))
+                os.remove("file")
+                os.posix_fallocate(files[-1], 0, 10 << 20)
+                time.sleep(0.1)
+            """,
+            Limits(wall_s=20, file_mb=64),
+            "limit",
+        ),
+        (  # files where nobody may list them
+            """
+            os.mkdir("hidden", 0o300)
+            for index in range(60):
+                os.posix_fallocate(os.open(f"hidden/{index}", os.O_RDWR | os.O_CREAT), 0, 10 << 20)
+            time.sleep(5)
+            """,
+            Limits(wall_s=20, file_mb=64),
+            "limit",
+        ),
+        (  # the time of children that nobody waits for
+            """
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            while True:
+                child = os.fork()
+                if child == 0:
+                    end = time.process_time() + 0.4
+                    while time.process_time() < end: pass
+                    os._exit(0)
+                while os.path.exists(f"/proc/{child}") or True:
+                    try: os.kill(child, 0)
+                    except OSError: break
+                    time.sleep(0.02)
+            """,
+            Limits(wall_s=20, cpu_s=1),
+            "timeout",
+        ),
+    ],
+    ids=["nameless files", "a folder without a list", "unwaited children"],
+)
+def test_what_hides_from_the_watch(
+    sandbox: RestrictedSandbox, tmp_path: Path, code: str, limits: Limits, status: str
+) -> None:
+    code = "import os, signal, time\n" + textwrap.dedent(code)
+    result = run(sandbox, tmp_path, code, limits=limits)
+    assert (result.status.value, result.wall_s < 15) == (status, True), result

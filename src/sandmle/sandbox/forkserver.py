@@ -6,7 +6,6 @@ resource limits; with control groups also memory and the number of processes. No
 Does not cover: kernel exploits, side channels (timing, caches), CPU contention between neighbours.
 """
 
-import json
 import os
 import socket
 import subprocess
@@ -16,13 +15,13 @@ from typing import Any
 from sandmle.errors import SandboxError, SandboxUnavailableError
 from sandmle.sandbox.backend import NAMESPACES_HELP, LocalBackend
 from sandmle.sandbox.base import Capability, ExecRequest
-from sandmle.sandbox.boot import WARM_ENVIRONMENT, environment, inner_command
+from sandmle.sandbox.boot import WARM_ENVIRONMENT, environment
 from sandmle.sandbox.libraries import DEFAULT_LIBRARIES, preloaded
 from sandmle.sandbox.scratch import Scratch
+from sandmle.sandbox.server import start_server
 from sandmle.sandbox.supervise import Channels
 from sandmle.sandbox.view import View, library_view
 
-_START_S = 180.0
 _ISOLATED = frozenset(
     {
         Capability.FILESYSTEM,
@@ -86,7 +85,6 @@ class ForkserverSandbox(LocalBackend):
         if self._scratch is None:
             raise SandboxError("the forkserver is closed")
         view = self.view
-        near, far = socket.socketpair()
         setup = {
             "root": str(self._scratch.path),
             "view": view.to_dict(),
@@ -94,24 +92,8 @@ class ForkserverSandbox(LocalBackend):
             "environment": environment(self.threads),
             "user_namespace": os.geteuid() != 0,
         }
-        command = inner_command(view.python, "keeper", [str(far.fileno()), json.dumps(setup)])
-        self._server = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env=environment(self.threads, WARM_ENVIRONMENT),
-            pass_fds=[far.fileno()],
-            start_new_session=True,
-        )
-        far.close()
-        near.settimeout(_START_S)
-        try:
-            answer = json.loads(near.recv(1 << 16) or b'{"failed": "it died while starting"}')
-        except TimeoutError:
-            answer = {"failed": f"it was not ready within {_START_S:g} s"}
-        self._socket = near
+        env = environment(self.threads, WARM_ENVIRONMENT)
+        self._server, self._socket, answer = start_server(view.python, "keeper", setup, env)
         if "failed" in answer:
             self._stop_server()
             advice = f"; {NAMESPACES_HELP}" if answer.get("namespaces") else ""

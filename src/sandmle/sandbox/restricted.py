@@ -16,7 +16,6 @@ It needs Linux 6.12 (Landlock 6). It is never chosen for you: name it.
 """
 
 import errno
-import json
 import os
 import secrets
 import select
@@ -33,18 +32,17 @@ from sandmle.errors import ConfigError, SandboxError, SandboxUnavailableError
 from sandmle.records import ExecResult, ExecStatus
 from sandmle.sandbox.backend import LocalBackend
 from sandmle.sandbox.base import INPUT_DIR, Capability, ExecRequest
-from sandmle.sandbox.boot import WARM_ENVIRONMENT, environment, inner_command
+from sandmle.sandbox.boot import WARM_ENVIRONMENT, environment
 from sandmle.sandbox.cgroups import Reading, SlotGroup
 from sandmle.sandbox.collect import SCRIPT_NAME
 from sandmle.sandbox.inner import jail
 from sandmle.sandbox.libraries import DEFAULT_LIBRARIES, preloaded
 from sandmle.sandbox.scratch import Scratch, remove_tree
+from sandmle.sandbox.server import start_server
 from sandmle.sandbox.supervise import Channels, Watch
 from sandmle.sandbox.view import View, library_view
 
-_START_S = 180.0
 _DEATH_S = 5.0
-_LENGTH_BYTES = 8
 _SERVER_ENVIRONMENT = {
     **WARM_ENVIRONMENT,
     # Its semaphores would need /dev/shm, which is everybody's; joblib then works in the calling process.
@@ -114,29 +112,9 @@ class RestrictedSandbox(LocalBackend):
 
     def _start_server(self) -> None:
         readable, listable = reading_rules(self.view)
-        near, far = socket.socketpair()
-        self._server = subprocess.Popen(
-            inner_command(self.view.python, "plain", [str(far.fileno())]),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env=environment(self.threads, _SERVER_ENVIRONMENT),
-            pass_fds=[far.fileno()],
-            start_new_session=True,
-        )
-        far.close()
-        near.settimeout(_START_S)
         setup = {"preload": self._preload, "uid": self._uid, "readable": readable, "listable": listable}
-        data = json.dumps(setup).encode()
-        try:
-            near.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
-            answer = json.loads(near.recv(1 << 16) or b'{"failed": "its server died while starting"}')
-        except TimeoutError:
-            answer = {"failed": f"its server was not ready within {_START_S:g} s"}
-        except OSError as error:
-            answer = {"failed": f"its server died while starting ({error.strerror})"}
-        self._socket = near
+        env = environment(self.threads, _SERVER_ENVIRONMENT)
+        self._server, self._socket, answer = start_server(self.view.python, "plain", setup, env)
         if "failed" in answer:
             self._stop_server()
             raise SandboxUnavailableError(f"the restricted sandbox cannot start: {answer['failed']}")

@@ -119,7 +119,8 @@ def run(path: str, code: bytes, rng_seed: int, notify: int) -> NoReturn:
 def _drop_rights(settings: dict[str, Any]) -> None:
     # The control group's clock is the exact one; without it this is the only one.
     spare_s = 0 if settings["uncounted"] else 2
-    more = {resource.RLIMIT_DATA: settings["memory_mb"] * _MB} if settings["uncounted"] else {}
+    # What the server has loaded is not the code's.
+    more = {resource.RLIMIT_DATA: settings["memory_mb"] * _MB + data_bytes()} if settings["uncounted"] else {}
     set_limits(settings, spare_cpu_s=spare_s, more=more)
     if settings["user_namespace"]:
         _nest_user_namespace()
@@ -163,12 +164,20 @@ def set_limits(settings: dict[str, Any], *, spare_cpu_s: int = 0, more: dict[int
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_SIGPENDING: 256,
+        resource.RLIMIT_RTPRIO: 0,
+        resource.RLIMIT_NICE: 0,
         **more,
     }
     for kind, value in limits.items():
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
+
+
+def data_bytes() -> int:
+    """Returns the memory of this process that its limit of data counts."""
+    with open("/proc/self/statm") as file:  # noqa: PTH123
+        return int(file.read().split()[5]) * resource.getpagesize()
 
 
 def offer_to_memory_killer() -> None:

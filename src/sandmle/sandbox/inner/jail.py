@@ -42,7 +42,8 @@ def build_template(root: str, view: dict[str, Any]) -> None:
     for name in _DEVICES:
         place = f"{root}/dev/{name}"
         _make_place(f"/dev/{name}", place)
-        kernel.bind(f"/dev/{name}", place, read_only=False, extra=kernel.MS_NOSUID | kernel.MS_NOEXEC)
+        # A device can be written to on a read-only mount; its times and mode cannot be changed.
+        kernel.bind(f"/dev/{name}", place, extra=kernel.MS_NOSUID | kernel.MS_NOEXEC)
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         os.symlink(target, f"{root}/dev/{name}")  # noqa: PTH211
 

@@ -12,7 +12,7 @@ import socket
 import sys
 from typing import Any
 
-from sandmle.sandbox.inner import init, jail, kernel, zygote
+from sandmle.sandbox.inner import init, jail, kernel, wire, zygote
 
 _FDS = 3
 
@@ -20,7 +20,7 @@ _FDS = 3
 def main() -> None:
     """Serves on the socket named on the command line until its other end is closed."""
     server = socket.socket(fileno=int(sys.argv[1]))
-    setup = json.loads(sys.argv[2])
+    setup = wire.receive(server)
     # Not PR_SET_PDEATHSIG: it fires when the *thread* that started us ends. This one fires with the process.
     parent = os.pidfd_open(os.getppid())
     try:
@@ -109,6 +109,7 @@ class _Slots:
                 kernel.setns(fd, 0)
         else:
             kernel.unshare(kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS)
+            socket.sethostname("sandbox")
             self._namespaces[slot] = [
                 os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in ("net", "ipc", "uts")
             ]

@@ -52,8 +52,10 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "semtimedop": (220, 192), "semctl": (66, 191), "msgget": (68, 186), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
     "memfd_secret": (447, 447), "mlockall": (151, 230), "vmsplice": (278, 75),
-    # cachestat tells what other processes read
-    "cachestat": (451, 451),
+    # tables of the whole machine
+    "io_setup": (206, 0),
+    # what other processes read and open
+    "cachestat": (451, 451), "inotify_init": (253, None), "inotify_init1": (294, 26),
 }  # fmt: skip
 # What a fork of the server must still do before it is the code. To code they give nothing: it has no capability.
 _OF_THE_FORK = frozenset({"setns", "setgroups", "setresgid", "setresuid", "capset"})
@@ -69,8 +71,10 @@ _SHARED_USER: dict[str, tuple[int | None, int | None, int]] = {
     "fremovexattr": (199, 16, _ENOTSUP),
     # no network namespace: no socket at all but connected pairs, which cannot be given another address
     "socket": (41, 198, _EAFNOSUPPORT), "bind": (49, 200, _EPERM), "connect": (42, 203, _EPERM),
-    # names of files that others make; memory that no limit of one process counts
-    "inotify_init": (253, None, _ENOSYS), "inotify_init1": (294, 26, _ENOSYS), "memfd_create": (319, 279, _ENOSYS),
+    "getxattr": (191, 8, _ENOTSUP), "lgetxattr": (192, 9, _ENOTSUP), "fgetxattr": (193, 10, _ENOTSUP),
+    "listxattr": (194, 11, _ENOTSUP), "llistxattr": (195, 12, _ENOTSUP), "flistxattr": (196, 13, _ENOTSUP),
+    # memory that no limit of one process counts
+    "memfd_create": (319, 279, _ENOSYS),
 }  # fmt: skip
 # Calls that name a process: which of their arguments must be 0, meaning the caller itself.
 _OWN_PROCESS_ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
@@ -80,6 +84,8 @@ _OWN_PROCESS_ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
 }  # fmt: skip
 # Limits of another process: a low one would end process 1, which looks like a fault of the sandbox's own.
 _PRLIMIT = {"x86_64": 302, "aarch64": 261}
+# sync and syncfs: they flush disks of the machine, in a wait that no signal ends.
+_FLUSH = ((162, 81), (306, 267))
 _SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
 _FCNTL = {"x86_64": 72, "aarch64": 25}
 _LEASE, _NOTIFY = 1024, 1026
@@ -87,7 +93,8 @@ _CLONE = {"x86_64": (56, 435), "aarch64": (220, 435)}
 _SOCKET = {"x86_64": (41, 53), "aarch64": (198, 199)}
 _IOCTL = {"x86_64": 16, "aarch64": 29}
 _PRCTL = {"x86_64": 157, "aarch64": 167}
-_NAMESPACE_FLAGS = 0x7E020080  # every CLONE_NEW*
+# Every CLONE_NEW*, and CLONE_PARENT: a sibling's end is told to the server, and its process 1 would wait for that.
+_NAMESPACE_FLAGS = 0x7E028080
 _AF_UNIX = 1
 _TERMINAL_IOCTLS = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _PRCTL_DUMPABLE = 4
@@ -173,6 +180,9 @@ def build(machine: str | None = None, *, shared_user: bool = False, for_server: 
     for number in _SOCKET[machine]:
         program.check(number, (0, _BPF_JEQ, _AF_UNIX, _EAFNOSUPPORT, False))
     program.check(_IOCTL[machine], *((1, _BPF_JEQ, request, _EPERM, True) for request in _TERMINAL_IOCTLS))
+    program.check(_FCNTL[machine], *((1, _BPF_JEQ, command, _EPERM, True) for command in (_LEASE, _NOTIFY)))
+    for number in (numbers[column] for numbers in _FLUSH):
+        program.deny_if(_BPF_JEQ, number, _PRETEND)
     program.check(_PRLIMIT[machine], (0, _BPF_JEQ, 0, _EPERM, False))
     # Dumpable it may be made, not the opposite: that would hide a process from its own /proc.
     program.check_unless(_PRCTL[machine], _PRCTL_DUMPABLE, (1, 1), _EPERM)
@@ -197,7 +207,6 @@ def _deny_reaching_others(program: _Program, machine: str, column: int) -> None:
         (1, _BPF_JSET, 2, _EAFNOSUPPORT, True),
         (1, _BPF_JSET, 1, _EAFNOSUPPORT, False),
     )
-    program.check(_FCNTL[machine], *((1, _BPF_JEQ, command, _EPERM, True) for command in (_LEASE, _NOTIFY)))
 
 
 def install(program: bytes) -> None:

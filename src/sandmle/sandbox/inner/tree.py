@@ -8,6 +8,7 @@ import contextlib
 import os
 import resource
 import signal
+import stat
 from typing import NamedTuple
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -24,6 +25,8 @@ class Process(NamedTuple):
     threads: int
     birth: int
     """Start time in ticks: together with the pid it names a process once and for all."""
+    own_s: float
+    """CPU time of its own."""
 
 
 def look(pid: int) -> Process | None:
@@ -33,8 +36,8 @@ def look(pid: int) -> Process | None:
             fields = file.read().rsplit(b")", 1)[1].split()
     except (OSError, IndexError):
         return None
-    cpu_s = sum(map(int, fields[11:15])) / _TICKS
-    return Process(pid, int(fields[1]), cpu_s, int(fields[17]), int(fields[19]))
+    own_s, waited_s = (sum(map(int, part)) / _TICKS for part in (fields[11:13], fields[13:15]))
+    return Process(pid, int(fields[1]), own_s + waited_s, int(fields[17]), int(fields[19]), own_s)
 
 
 def below(root: int) -> list[Process]:
@@ -85,9 +88,30 @@ def memory_mb(processes: list[Process], *, exact: bool) -> float:
         try:
             with open(f"/proc/{process.pid}/{name}", "rb") as file:  # noqa: PTH123
                 kilobytes += sum(int(line.split()[1]) for line in file if line.startswith(keys))
+        except PermissionError:  # its program may not be read; what it shares is then counted twice
+            kilobytes += round(1024 * memory_mb([process], exact=False))
         except OSError:  # it has ended
             continue
     return kilobytes / 1024
+
+
+def removed_files(processes: list[Process]) -> dict[tuple[int, int], int]:
+    """Returns the size in bytes of each file that has no name any more but is held open, by device and inode."""
+    sizes = {}
+    for process in processes:
+        folder = f"/proc/{process.pid}/fd"
+        try:
+            names = os.listdir(folder)  # noqa: PTH208
+        except OSError:  # it has ended, or its program may not be read
+            continue
+        for name in names:
+            try:
+                status = os.stat(f"{folder}/{name}")  # noqa: PTH116
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sizes
 
 
 def end_all(keep: frozenset[int] = frozenset()) -> list[tuple[int, int]]:
@@ -104,14 +128,18 @@ def end_all(keep: frozenset[int] = frozenset()) -> list[tuple[int, int]]:
     while fresh := [process for process in _others(keep) if (process.pid, process.birth) not in bound]:
         for process in fresh:
             _forbid_children(process)
+            _kill(process)
             bound.add((process.pid, process.birth))
     reaped = reap()
-    while others := _others(keep):
+    # Until there are no children: a chain of short lives can be missed by any single look.
+    while True:
+        others = _others(keep)
         for process in others:
             _kill(process)
+        if not others and (keep or not has_children()):
+            return reaped
         signal.sigtimedwait({signal.SIGCHLD}, _PATIENCE_S)
         reaped += reap()
-    return reaped
 
 
 def reap() -> list[tuple[int, int]]:

@@ -27,6 +27,9 @@ _LOOK_SHARE = 0.05
 _SIGNALS = {signal.SIGCHLD, signal.SIGTERM}
 _MB = 1 << 20
 _MAX_ENTRIES = 4200
+_MAX_FILES = 256
+"""Open at once in one process: what a socket or a removed file holds is in no folder."""
+_LONGEST_WAIT_S = 0.3
 _WRITABLE_DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
 _READABLE = (
     "/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat",
@@ -118,6 +121,7 @@ class _Keeper:
         self._shared_mb = tree.memory_mb([own] if own else [], exact=False)
         self._places = [request["workspace"], request["tmp"]]
         self.cpu_s = 0.0
+        self._seen: dict[tuple[int, int], float] = {}
 
     def watch(self) -> dict[str, Any] | None:
         """Waits for the code; returns how it ended, or None when it is to be ended without a word."""
@@ -137,14 +141,16 @@ class _Keeper:
                 start_s = time.process_time()
                 if passed := self.look():
                     return passed
-                wait_s = max(_LOOK_S, (time.process_time() - start_s) / _LOOK_SHARE)
+                wait_s = min(_LONGEST_WAIT_S, max(_LOOK_S, (time.process_time() - start_s) / _LOOK_SHARE))
 
     def look(self) -> dict[str, Any] | None:
         """Measures once; returns the event that says which limit was passed, if any."""
         processes = tree.below(os.getpid())
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        living_s = sum(process.cpu_s for process in processes)
-        self.cpu_s = max(self.cpu_s, living_s + usage.ru_utime + usage.ru_stime)
+        waited_s = usage.ru_utime + usage.ru_stime
+        self._seen |= {(process.pid, process.birth): process.own_s for process in processes}
+        # Whoever ignores the end of its children has their time counted nowhere but here.
+        self.cpu_s = max(self.cpu_s, waited_s + sum(process.cpu_s for process in processes), sum(self._seen.values()))
         request = self._request
         if self.cpu_s > request["cpu_s"]:
             return _passed("timeout", f"killed: more than {request['cpu_s']:g} s of CPU time")
@@ -155,7 +161,7 @@ class _Keeper:
             memory_mb = tree.memory_mb(processes, exact=True)
             if memory_mb > request["memory_mb"]:
                 return _passed("oom", f"killed: more than {request['memory_mb']} MB of memory")
-        if not _fits(self._places, request["space_bytes"]):
+        if not _fits(self._places, request["space_bytes"], processes):
             return _passed("limit", f"killed: more than {request['file_mb']} MB of files, or too many of them")
         return None
 
@@ -164,26 +170,31 @@ def _passed(status: str, detail: str) -> dict[str, Any]:
     return {"event": "limit", "status": status, "detail": detail}
 
 
-def _fits(places: list[str], space_bytes: int) -> bool:
-    """Says whether each place holds no more than it may."""
+def _fits(places: list[str], space_bytes: int, processes: list[tree.Process]) -> bool:
+    """Says whether each place holds no more than it may, and what is removed but still open no more either."""
+    if sum(tree.removed_files(processes).values()) > space_bytes:
+        return False
     for place in places:
         size, entries, waiting = 0, 0, [place]
         while waiting:
             try:
-                with os.scandir(waiting.pop()) as found:
-                    for entry in found:
-                        entries += 1
+                found = os.scandir(waiting.pop())
+            except FileNotFoundError:  # it was removed meanwhile
+                continue
+            except OSError:
+                return False  # made so that nobody can look into it: too deep, or without the right to
+            with found:
+                for entry in found:
+                    entries += 1
+                    try:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(entry.path)
                         else:
                             size += entry.stat(follow_symlinks=False).st_blocks * 512
-                        if entries > _MAX_ENTRIES or size > space_bytes:
-                            return False
-            except FileNotFoundError:  # it was removed meanwhile
-                continue
-            except OSError as error:
-                if error.errno == 36:  # ENAMETOOLONG: so deep that nobody could look at it
-                    return False
+                    except FileNotFoundError:
+                        continue
+                    if entries > _MAX_ENTRIES or size > space_bytes:
+                        return False
     return True
 
 
@@ -207,7 +218,8 @@ def _become_code(
         confine.offer_to_memory_killer()
         more = {
             # What the server has loaded is not the code's.
-            resource.RLIMIT_DATA: request["memory_mb"] * _MB + _data_bytes(),
+            resource.RLIMIT_NOFILE: _MAX_FILES,
+            resource.RLIMIT_DATA: request["memory_mb"] * _MB + confine.data_bytes(),
             # All that runs as this user counts, so this is no more than a bound on what a fork bomb can reach. The
             # keeper of this execution was not there yet when the tasks were counted.
             resource.RLIMIT_NPROC: tasks + 1 + request["processes"],
@@ -233,8 +245,3 @@ def _become_code(
     except BaseException:
         confine.give_up()
     confine.run(f"{folder}/{jail.SCRIPT_NAME}", code, rng_seed, notify)
-
-
-def _data_bytes() -> int:
-    with open("/proc/self/statm") as file:  # noqa: PTH123
-        return int(file.read().split()[5]) * resource.getpagesize()

@@ -260,6 +260,32 @@ class ConfinementTests:
         """
         assert_held(sandbox, tmp_path, attacks)
 
+    def test_tables_and_files_of_the_whole_machine(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        """What one execution could take from all others, or tell them: events, leases, queues of requests, times."""
+        needs(sandbox, Capability.SYSCALLS)
+        attacks = """
+            import fcntl
+            context = ctypes.c_ulong()
+            if os.uname().machine == "x86_64":
+                held("reserves requests", lambda: libc.syscall(206, 2000, ctypes.byref(context)) == 0)
+            held("watches names", lambda: libc.inotify_init1(0) >= 0)
+            held("takes a lease", lambda: fcntl.fcntl(open("input/train.csv"), 1024, fcntl.F_RDLCK) is not None)
+            held("asks for notices", lambda: fcntl.fcntl(os.open("input", os.O_RDONLY), 1026, 1) is not None)
+            before = os.stat("/dev/null").st_mtime
+            try:
+                os.utime("/dev/null", (1, 1))
+            except OSError:
+                pass
+            held("marks a device", lambda: os.stat("/dev/null").st_mtime != before)
+            os.sync()
+            with open("/dev/null", "w") as null:
+                null.write("still writable")
+        """
+        inputs = tmp_path / "inputs"
+        inputs.mkdir()
+        (inputs / "train.csv").write_text("id\n")
+        assert_held(sandbox, tmp_path, attacks, inputs=inputs)
+
     def test_a71_other_call_tables(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """32-bit and x32 calls do not go round the filter (socket, by both tables)."""
         needs(sandbox, Capability.SYSCALLS)

@@ -42,6 +42,19 @@ class LifetimeTests:
         assert_timeout(result, 0.7)
         assert time.monotonic() - start_s < 10
 
+    def test_a_sibling_of_the_code_holds_up_nothing(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        """A process that has itself adopted by the code's own parent (CLONE_PARENT) is not waited for in vain."""
+        needs(sandbox, Capability.LIFETIME)
+        code = """
+            import ctypes, os, signal
+            number, flags = (220 if os.uname().machine == "aarch64" else 56), 0x8000 | signal.SIGCHLD
+            if ctypes.CDLL(None).syscall(number, flags, 0, 0, 0, 0) == 0:
+                os._exit(0)
+            print("end")
+        """
+        result = run(sandbox, tmp_path, code, limits=Limits(wall_s=2))
+        assert (result.status, result.stdout) == (ExecStatus.OK, "end\n"), result
+
     def test_s07_a_kill_before_any_output(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """A timeout without output is an ordinary result, and the next execution works."""
         code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
