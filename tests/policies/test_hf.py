@@ -62,7 +62,9 @@ async def test_a_reply_does_not_depend_on_its_neighbours() -> None:
 async def test_temperature_0_takes_the_likeliest() -> None:
     opened = policy()
     one, other = await asyncio.gather(*(episode(opened, seed, 1, temperature=0.0) for seed in (1, 2)))
-    assert one.arrays() == other.arrays()
+    assert one.arrays()["completion_ids"] == other.arrays()["completion_ids"]
+    # Two rows of one batch need not agree to the last bit.
+    assert one.arrays()["logprobs"] == pytest.approx(other.arrays()["logprobs"], abs=1e-4)
     await opened.aclose()
 
 
