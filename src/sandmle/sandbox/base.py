@@ -85,7 +85,7 @@ class Sandbox(Protocol):
         ...
 
     def execute(self, request: ExecRequest) -> ExecResult:
-        """Runs code to its end or to its limits; returns within ``limits.wall_s`` + 0.5 s of the code's first line.
+        """Runs code to its end or to its limits: it is dead ``limits.wall_s`` + 0.5 s after its first line at the latest.
 
         Returns:
             What the code did. Code that fails, is killed or exceeds a limit is a result.
