@@ -295,7 +295,8 @@ class Watch:
                 self._stop(status, detail)  # the kernel killed it before it was the code
                 return
             self._kill()
-            raise SandboxError(f"the sandbox could not set up an execution: {event['message'].strip()}")
+            what = "could not set up an execution" if self.started_s is None else "failed while the code was running"
+            raise SandboxError(f"the sandbox {what}: {event['message'].strip()}")
 
     def _read_output(self, fd: int, sink: HeadTail) -> bool:
         try:
