@@ -85,7 +85,7 @@ class Sandbox(Protocol):
         ...
 
     def execute(self, request: ExecRequest) -> ExecResult:
-        """Runs code to its end or to its limits: it is dead ``limits.wall_s`` + 0.5 s after its first line at the latest.
+        """Runs code to its end or its limits; it is dead at most ``limits.wall_s`` + 0.5 s after its first line.
 
         Returns:
             What the code did. Code that fails, is killed or exceeds a limit is a result.

@@ -13,7 +13,7 @@ from sandmle.sandbox.inner import kernel
 
 _ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
-_PRETEND, _EPERM, _ENOSYS, _ENOTSUP, _EAFNOSUPPORT = 0, 1, 38, 95, 97
+_PRETEND, _EPERM, _ENOMEM, _ENOSYS, _ENOTSUP, _EAFNOSUPPORT = 0, 1, 12, 38, 95, 97
 
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
@@ -86,6 +86,8 @@ _OWN_PROCESS_ONLY: dict[str, tuple[int, int, tuple[int, ...]]] = {
 _PRLIMIT = {"x86_64": 302, "aarch64": 261}
 # sync and syncfs: they flush disks of the machine, in a wait that no signal ends.
 _FLUSH = ((162, 81), (306, 267))
+_MMAP, _MEMFD = {"x86_64": 9, "aarch64": 222}, {"x86_64": 319, "aarch64": 279}
+_MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _SOCKETPAIR = {"x86_64": 53, "aarch64": 199}
 _FCNTL = {"x86_64": 72, "aarch64": 25}
 _LEASE, _NOTIFY = 1024, 1026
@@ -183,6 +185,9 @@ def build(machine: str | None = None, *, shared_user: bool = False, for_server: 
     program.check(_FCNTL[machine], *((1, _BPF_JEQ, command, _EPERM, True) for command in (_LEASE, _NOTIFY)))
     for number in (numbers[column] for numbers in _FLUSH):
         program.deny_if(_BPF_JEQ, number, _PRETEND)
+    # Huge pages of the machine's pool: no control group of the sandbox counts them.
+    program.check(_MMAP[machine], (3, _BPF_JSET, _MAP_HUGETLB, _ENOMEM, True))
+    program.check(_MEMFD[machine], (1, _BPF_JSET, _MFD_HUGETLB, _ENOMEM, True))
     program.check(_PRLIMIT[machine], (0, _BPF_JEQ, 0, _EPERM, False))
     # Dumpable it may be made, not the opposite: that would hide a process from its own /proc.
     program.check_unless(_PRCTL[machine], _PRCTL_DUMPABLE, (1, 1), _EPERM)

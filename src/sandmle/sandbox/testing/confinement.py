@@ -268,6 +268,10 @@ class ConfinementTests:
             context = ctypes.c_ulong()
             if os.uname().machine == "x86_64":
                 held("reserves requests", lambda: libc.syscall(206, 2000, ctypes.byref(context)) == 0)
+            libc.mmap.restype = ctypes.c_void_p
+            libc.mmap(None, 2 << 20, 3, 0x40022, -1, 0)
+            held("takes huge pages of the machine", lambda: ctypes.get_errno() != 12)
+            held("takes a file of huge pages", lambda: libc.memfd_create(b"huge", 4) >= 0)
             held("watches names", lambda: libc.inotify_init1(0) >= 0)
             held("takes a lease", lambda: fcntl.fcntl(open("input/train.csv"), 1024, fcntl.F_RDLCK) is not None)
             held("asks for notices", lambda: fcntl.fcntl(os.open("input", os.O_RDONLY), 1026, 1) is not None)
