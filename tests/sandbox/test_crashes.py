@@ -93,7 +93,7 @@ def test_a_server_killed_under_running_code_is_our_failure(sandbox: ForkserverSa
         pending = pool.submit(_run, sandbox, tmp_path, "import time; time.sleep(10)")
         time.sleep(0.5)
         os.kill(_server(sandbox), signal.SIGKILL)
-        with pytest.raises(SandboxError, match="(died|failed) while the code was running"):
+        with pytest.raises(SandboxError, match=r"(died|failed) while the code was running"):
             pending.result()
     assert _run(sandbox, tmp_path, "print(1)").stdout == "1\n"
 
