@@ -90,7 +90,9 @@ except RuntimeError as error:
     sys.stdout.flush()
 os._exit(0)
 """
-    assert _inside(code) == "importing restless leaves a thread running, so the server cannot be forked safely\n"
+    assert (
+        _inside(code) == "importing restless leaves a thread running: no safe forks; use threads=1, or leave it out\n"
+    )
 
 
 def _inside(code: str) -> str:

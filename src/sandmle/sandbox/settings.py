@@ -74,18 +74,22 @@ def check_backend(text: str) -> None:
         ConfigError: The name or a setting is not known or not allowed, or what the name points to is no sandbox.
     """
     config = _named(text, None)
-    try:
-        sandbox: object = _plugin(text, 1) if config is None else make_sandbox(config)
-    except SandmleError:
-        raise
-    except Exception as error:  # anything that can be imported may stand behind a name
-        raise ConfigError(f"sandbox {text!r} cannot be made: {type(error).__name__}: {error}") from error
-    if not callable(getattr(sandbox, "start", None)):
-        raise ConfigError(f"sandbox {text!r} gives no sandbox but an object of type {type(sandbox).__name__}")
+    if config is None:
+        _plugin(text, 1)
+    else:
+        make_sandbox(config)
 
 
 def _plugin(name: str, workers: int | None) -> Sandbox:
-    sandbox: Sandbox = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)(workers=workers)
+    factory = resolve("sandbox", name, BACKENDS, PLUGIN_GROUP)
+    try:
+        sandbox = factory(workers=workers)
+    except SandmleError:
+        raise
+    except Exception as error:  # anything that can be imported may stand behind a name
+        raise ConfigError(f"sandbox {name!r} cannot be made: {type(error).__name__}: {error}") from error
+    if not isinstance(sandbox, Sandbox):
+        raise ConfigError(f"sandbox {name!r} gives no sandbox but an object of type {type(sandbox).__name__}")
     return sandbox
 
 
@@ -99,7 +103,10 @@ def _named(text: str, workers: int | None) -> AnyConfig | None:
         key, equals, value = pair.partition("=")
         if not equals:
             raise ConfigError(f"setting {pair!r} of the sandbox {name} has no value; write it as name=value")
-        settings[key.strip()] = yaml.safe_load(value)
+        try:
+            settings[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"setting {pair!r} of the sandbox {name} cannot be read; quote its value") from error
     return sandbox_config(settings)
 
 

@@ -51,7 +51,9 @@ def settle(before: frozenset[str], own: tuple[str, ...], answer: dict[str, Any],
     """
     if _threads() != 1:
         threaded = answer["threaded"]
-        raise RuntimeError(f"importing {threaded} leaves a thread running, so the server cannot be forked safely")
+        raise RuntimeError(
+            f"importing {threaded} leaves a thread running: no safe forks; use threads=1, or leave it out"
+        )
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     gc.collect()
     gc.freeze()

@@ -13,6 +13,8 @@ at least two workers::
 
 A test that needs a capability which the backend does not declare is skipped with that reason. Ids in the names of tests
 are those of publicly reported failures (``s08``) and of attacks (``a19``).
+
+The tests attack: run them on a backend that may not hold in a throw-away machine or container, never as root on yours.
 """
 
 from sandmle.sandbox.testing.confinement import ConfinementTests

@@ -158,6 +158,7 @@ class ConfinementTests:
 
     def test_a13_libraries_cannot_be_changed(self, sandbox: Sandbox, tmp_path: Path) -> None:
         """The standard library, the packages and their start-up files are read-only."""
+        needs(sandbox, Capability.FILE_CONTENTS)
         attacks = """
             import site, sysconfig
             folders = {*sysconfig.get_paths().values(), *site.getsitepackages(), sys.prefix}

@@ -114,6 +114,7 @@ class LifetimeTests:
     )
     def test_a56_signals_reach_nobody_else(self, sandbox: Sandbox, tmp_path: Path, target: str) -> None:
         """Signals to process 1, to the parent, to all: none of them confuses the supervisor."""
+        needs(sandbox, Capability.PROCESS_CONTENTS)
         code = f"""
             import os, signal
             for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGCHLD, signal.SIGUSR1):
