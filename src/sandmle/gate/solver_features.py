@@ -3,22 +3,24 @@
 Its source stands before that of ``solver_script`` in the program that the gate sends into the sandbox.
 """
 
+import json
 import re
 import wave
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from PIL import Image
 from sklearn.decomposition import PCA
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 
 Matrix = np.ndarray
 MOST_LEVELS = 25
 MOST_CROSSED = 6
 SIDE = 16
 SUMMARY = 12
+BLOCK_WEIGHT = 16
 
 
 class Data(NamedTuple):
@@ -47,9 +49,15 @@ def build_features(train: pd.DataFrame, test: pd.DataFrame, folder: Path) -> Dat
 
 
 def lively(blocks: list[Matrix], n_train: int) -> Matrix:
-    """Returns the columns that vary in the training rows."""
-    features = np.column_stack(blocks)
-    return np.asarray(features[:, np.ptp(features[:n_train], axis=0) > 0])
+    """Returns the columns that vary in the training rows, scaled there; a wide block counts like a few columns."""
+    made = []
+    for block in blocks:
+        columns = block.reshape(len(block), -1)
+        columns = columns[:, np.ptp(columns[:n_train], axis=0) > 0]
+        if columns.shape[1]:
+            scaled = (columns - columns[:n_train].mean(axis=0)) / columns[:n_train].std(axis=0)
+            made.append(scaled * min(1.0, np.sqrt(BLOCK_WEIGHT / columns.shape[1])))
+    return np.hstack(made) if made else np.zeros((len(blocks[0]), 1))
 
 
 def column_features(cells: pd.Series, n_train: int, folder: Path) -> tuple[list[Matrix], bool]:
@@ -77,6 +85,8 @@ def column_features(cells: pd.Series, n_train: int, folder: Path) -> tuple[list[
         return indicators(text), False
     if sample.str.count(" ").mean() >= 2:
         return text_features(text, n_train), False
+    if sample.str.fullmatch(r"[A-Za-z]{8,}").all():
+        return text_features(text, n_train, analyzer="char"), False
     return code_features(text), False
 
 
@@ -120,12 +130,19 @@ def date_features(cells: pd.Series) -> list[Matrix]:
     return made
 
 
-def text_features(cells: pd.Series, n_train: int) -> list[Matrix]:
-    """Returns tf-idf of words and word pairs, and lengths."""
-    tfidf = TfidfVectorizer(ngram_range=(1, 2), min_df=3, max_features=300, use_idf=False, norm=None)
-    tfidf.fit(cells[:n_train])
-    words = np.asarray(tfidf.transform(cells).todense())
-    return [words, np.asarray(cells.str.len(), dtype=float), np.asarray(cells.str.count(" "), dtype=float)]
+def text_features(cells: pd.Series, n_train: int, analyzer: str = "word") -> list[Matrix]:
+    """Returns counts of words and word pairs, or of letters and pairs of them, and lengths."""
+    pattern = r"\w+"  # words of one letter too
+    counter = CountVectorizer(
+        ngram_range=(1, 2), min_df=3, max_features=300, analyzer=analyzer, lowercase=analyzer == "word",
+        token_pattern=pattern,
+    )  # fmt: skip
+    try:
+        counter.fit(cells[:n_train])
+        made = np.asarray(counter.transform(cells).todense(), dtype=float)
+    except ValueError:  # nothing stands in three rows
+        made = np.zeros((len(cells), 0))
+    return [made, np.asarray(cells.str.len(), dtype=float), np.asarray(cells.str.count(" "), dtype=float)]
 
 
 def code_features(cells: pd.Series) -> list[Matrix]:
@@ -182,12 +199,12 @@ def file_vector(path: Path) -> Matrix:
     if suffix in (".png", ".jpg", ".jpeg", ".bmp"):
         with Image.open(path) as picture:
             return vector_of(".png", np.asarray(picture.convert("L")))
+    if suffix == ".json":
+        return json_vector(path.read_bytes())
     if suffix == ".csv":
         numbers = pd.read_csv(path).select_dtypes("number").to_numpy(dtype=float)
         return vector_of(suffix, numbers)
-    text = path.read_bytes()[:20000]
-    counts = np.bincount(np.frombuffer(text, dtype=np.uint8), minlength=128)[32:127].astype(float)
-    return np.concatenate([counts / max(1, len(text)), counts])
+    return text_vector(path.read_bytes())
 
 
 def vector_of(suffix: str, values: Matrix) -> Matrix:
@@ -199,6 +216,38 @@ def vector_of(suffix: str, values: Matrix) -> Matrix:
     picture = Image.fromarray(values).convert("L").resize((SIDE, SIDE))
     grey = np.asarray(picture, dtype=float) / 255
     return np.concatenate([grey.ravel(), surface_summary(grey)])
+
+
+def text_vector(data: bytes) -> Matrix:
+    """Returns how often each character stands there."""
+    counts = np.bincount(np.frombuffer(data[:20000], dtype=np.uint8), minlength=128)[32:127].astype(float)
+    return np.concatenate([counts / max(1, len(data[:20000])), counts])
+
+
+def json_vector(data: bytes) -> Matrix:
+    """Returns a graph's counts, and of anything else how often each character stands there."""
+    found = json.loads(data)
+    is_graph = isinstance(found, dict) and isinstance(found.get("nodes"), list) and "edges" in found
+    if is_graph and all(isinstance(node, list) and is_number(node[-1]) for node in found["nodes"]):
+        return graph_vector(found)
+    return text_vector(data)
+
+
+def is_number(cell: Any) -> bool:
+    """Tells numbers from texts."""
+    return isinstance(cell, int | float)
+
+
+def graph_vector(graph: dict[str, Any]) -> Matrix:
+    """Returns counts of nodes, edges, degrees and kinds of a graph, and what its nodes' values are like."""
+    kinds = np.array([ord(str(node[0])[0]) % 26 for node in graph["nodes"]], dtype=int)
+    values = np.array([float(node[-1]) for node in graph["nodes"]])
+    ends = np.array(graph["edges"], dtype=int).reshape(-1, 2)
+    degrees = np.bincount(ends.ravel(), minlength=len(kinds))
+    alike = int((kinds[ends[:, 0]] == kinds[ends[:, 1]]).sum())
+    counts = [len(kinds), len(ends), len(ends) - len(kinds), alike, len(ends) - alike, degrees.max(), degrees.std()]
+    spread = [values.mean(), values.std(), values.min(), values.max(), values @ degrees / max(1, degrees.sum())]
+    return np.array([*counts, *spread, *np.bincount(degrees, minlength=7)[:7], *np.bincount(kinds, minlength=26)])
 
 
 def table_vector(values: Matrix) -> Matrix:

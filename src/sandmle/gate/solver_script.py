@@ -16,10 +16,11 @@ import pandas as pd
 from lightgbm import LGBMClassifier, LGBMRegressor
 from scipy.stats import spearmanr
 from sklearn import metrics
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
 from sandmle.gate.solver_features import Data, Matrix, build_features
 
@@ -34,12 +35,13 @@ THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6)
 def class_models(data: Data, n_classes: int, *, is_one_of_many: bool = False) -> list[Any]:
     """Returns classifiers to choose from; fewer where the same is done for every label."""
     if is_one_of_many:
-        return [linear(data.n_single, LogisticRegression(C=c, max_iter=200)) for c in (0.01, 0.1)]
-    found = [linear(data.n_single, LogisticRegression(C=c, max_iter=300)) for c in (0.003, 0.03, 0.3)]
+        return [linear(data.n_single, LogisticRegression(C=c, max_iter=200)) for c in (0.01, 0.1, 1.0)]
+    found = [linear(data.n_single, LogisticRegression(C=c, max_iter=300)) for c in (0.01, 0.1, 1.0)]
     if data.x.shape[1] > data.n_single:
         found.append(linear(data.x.shape[1], LogisticRegression(C=0.03, max_iter=300)))
     if n_classes <= 8:
-        found.append(LGBMClassifier(**boosting()))
+        found += [LGBMClassifier(**boosting()), LGBMClassifier(**boosting() | {"n_estimators": 20, "num_leaves": 4})]
+    found.append(ExtraTreesClassifier(60, min_samples_leaf=3, max_features=0.2, random_state=0))
     return found
 
 
@@ -47,12 +49,13 @@ def value_models(data: Data) -> list[Any]:
     """Returns regressors to choose from."""
     widths = sorted({data.n_single, data.x.shape[1]})
     ridges = [linear(width, RidgeCV(np.logspace(-1, 4, 8))) for width in widths]
-    return [*ridges, LGBMRegressor(**boosting())]
+    trees = ExtraTreesRegressor(60, min_samples_leaf=3, max_features=0.3, random_state=0)
+    return [*ridges, LGBMRegressor(**boosting()), trees]
 
 
 def linear(n_columns: int, model: Any) -> Any:
-    """Returns a linear model on the first columns, scaled."""
-    return make_pipeline(FunctionTransformer(lambda x: x[:, :n_columns]), StandardScaler(), model)
+    """Returns a linear model on the first columns, which are scaled."""
+    return make_pipeline(FunctionTransformer(lambda x: x[:, :n_columns]), model)
 
 
 def boosting() -> dict[str, Any]:

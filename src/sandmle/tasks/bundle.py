@@ -38,7 +38,7 @@ GATE_FILE = "provenance/gate.json"
 REQUIRED_FILES = (DESCRIPTION_FILE, TRAIN_FILE, TEST_FILE, SAMPLE_FILE, ANSWERS_FILE)
 _UNHASHED = frozenset({SPEC_FILE, GATE_FILE})
 # Every file gets the same time, so that no file tells when, or in which order, it was made (case N01).
-_FILE_TIME_S = 1_577_836_800
+FILE_TIME_S = 1_577_836_800
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Bundle:
         path.parent.mkdir(exist_ok=True)
         scratch = path.with_suffix(f".{os.getpid()}.tmp")
         scratch.write_text(report.model_dump_json(indent=2) + "\n")
-        os.utime(scratch, (_FILE_TIME_S, _FILE_TIME_S))
+        os.utime(scratch, (FILE_TIME_S, FILE_TIME_S))
         scratch.replace(path)
 
 
@@ -221,7 +221,10 @@ def find_bundles(path: Path) -> list[Path]:
 
 def dump_spec(spec: TaskSpec) -> bytes:
     """Returns the bytes of ``task.yaml``."""
-    return yaml.safe_dump(spec.to_dict(), sort_keys=False, allow_unicode=True, width=120).encode()
+    # libyaml's emitter: a task with thousands of pictures has a line for each.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(spec.to_dict(), Dumper=dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text.encode()
 
 
 def _load_spec(root: Path) -> TaskSpec:
@@ -269,18 +272,20 @@ def _difference(path: str, data: bytes, expected: str) -> str:
 
 def _walk(root: Path) -> list[str]:
     found: list[str] = []
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        found.extend((Path(folder) / name).relative_to(root).as_posix() for name in names)
+    for folder, _, names in os.walk(root):
+        inside = Path(folder).relative_to(root).as_posix()
+        found.extend(name if inside == "." else f"{inside}/{name}" for name in names)
     return sorted(found)
 
 
 def _write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    for folder in sorted({(root / path).parent for path in files}):
+        folder.mkdir(parents=True, exist_ok=True)
     for path, data in sorted(files.items()):
-        target = root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-        os.utime(target, (_FILE_TIME_S, _FILE_TIME_S))
+        target = f"{root}/{path}"
+        with open(target, "wb") as file:
+            file.write(data)
+        os.utime(target, (FILE_TIME_S, FILE_TIME_S))
 
 
 def _sha256(data: bytes) -> str:

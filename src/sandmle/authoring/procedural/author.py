@@ -30,7 +30,7 @@ from sandmle.grading import MetricUndefined
 from sandmle.records import PredictionKind, Provenance, SeedRecord, TaskLimits, TaskSpec, ThresholdPreset
 from sandmle.tasks.bundle import DESCRIPTION_FILE, SAMPLE_FILE, BundleDraft
 
-VERSION = "2"
+VERSION = "3"
 _ATTEMPTS = 5
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "pillow")
 

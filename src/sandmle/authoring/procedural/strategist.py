@@ -17,6 +17,7 @@ from sandmle.records import PredictionKind, SeedRecord, StructuralDNA, TargetSpe
 PIECE_SIDE = 12
 """Height and width of a piece's own picture."""
 _MOST_GRADED = 0.68
+_WITH_FILES = frozenset[Medium]({"image", "sound", "video", "cloud"})
 _TWO_CLASS_METRICS = ("auc", "log_loss", "accuracy", "f1", "mcc", "error_rate")
 
 
@@ -47,6 +48,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: str,
     # Scores that count hits spread most, so that more rows must be graded to tell solvers apart.
     counts_hits = dna.prediction_kind in (PredictionKind.LABEL, PredictionKind.RANKED_LABELS)
     two_classes = any(part in dna.metric for part in _TWO_CLASS_METRICS) and len(shares) <= 2
+    n_private, n_calibration = _sizes(media_of(dna), n_pieces, grid, spreads_much=counts_hits or two_classes)
     return TaskPlan(
         task_id=f"{vocabulary.domain.split('_')[0]}-{entity.word}-{tag}",
         title=f"{entity.many}: {words.removeprefix('the ').removeprefix('whether ')}",
@@ -76,10 +78,25 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: str,
         series_form="files" if rng.random() < 0.5 else "columns",
         n_nuisance=int(rng.integers(2, 6)),
         n_train=n_train,
-        n_public=300,
-        n_private=1000 if n_pieces > 1 else 2500 if counts_hits or two_classes else 1200,
-        n_calibration=3000 if n_pieces == 1 else 700 if grid != (1, 1) else 1500,
+        n_public=200 if _WITH_FILES & set(media_of(dna)) else 300,
+        n_private=n_private,
+        n_calibration=n_calibration,
     )
+
+
+def _sizes(
+    media: tuple[Medium, ...], n_pieces: int, grid: tuple[int, int], *, spreads_much: bool
+) -> tuple[int, int]:
+    """Returns the numbers of private test rows and of calibration rows.
+
+    Milestones must lie further apart than luck reaches, which takes many rows; a row with files costs most.
+    """
+    has_files = bool(_WITH_FILES & set(media))
+    if n_pieces > 1:
+        return 1000, 700 if grid != (1, 1) else 1500
+    if spreads_much:
+        return (1500, 2500) if has_files else (2500, 3000)
+    return (1000, 2000) if has_files else (1200, 3000)
 
 
 def _pieces(dna: StructuralDNA, rng: np.random.Generator) -> tuple[int, tuple[int, int]]:

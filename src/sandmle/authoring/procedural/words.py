@@ -73,7 +73,8 @@ class CommonWords(Record):
 
 
 def _read(name: str) -> Any:
-    return yaml.safe_load((files("sandmle.authoring.vocabulary") / name).read_bytes())
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((files("sandmle.authoring.vocabulary") / name).read_bytes(), Loader=loader)
 
 
 @cache

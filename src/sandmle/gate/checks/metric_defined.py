@@ -10,7 +10,7 @@ _RNG_SEED = 20
 
 
 def run(context: GateContext) -> Finding:
-    """Scores the sample submission on each leaderboard and on bootstrap draws of the private rows."""
+    """Scores the sample submission on each leaderboard, and asks for a value on bootstrap draws of the private rows."""
     key = context.grader.key
     predicted = context.sample.values
     for leaderboard in ("private", "public") if context.spec.n_public else ("private",):
@@ -25,7 +25,7 @@ def run(context: GateContext) -> Finding:
     for _ in range(_DRAWS):
         rows = rng.choice(private, len(private))
         try:
-            key.metric.score(key.truth.take(rows), predicted[rows], key.params)
+            key.metric.check(key.truth.take(rows), key.params)
         except MetricUndefined:
             n_undefined += 1
     share = n_undefined / _DRAWS

@@ -12,10 +12,11 @@ from sandmle.gate.base import GateContext
 from sandmle.gate.checks import STANDARD_CHECKS
 from sandmle.gate.faults.base import Fault, Injection
 from sandmle.gate.faults.catalogue import FAULTS
+from sandmle.gate.faults.copy import WorkingCopy
 from sandmle.gate.gate import run_gate
 from sandmle.grading import MetricUndefined
 from sandmle.records import Record, Verdict
-from sandmle.tasks import Bundle, BundleDraft, write_bundle
+from sandmle.tasks import Bundle
 
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 CLEAN = "none"
@@ -60,12 +61,14 @@ def try_faults(
     clean = [loss.check for loss in run_gate(bundle).losses()]
     trials = [Trial(task_id=bundle.task_id, fault=CLEAN, strength=0.0, must_find=False, found_by=tuple(clean))]
     context = GateContext(bundle, bundle.spec.thresholds.preset)
-    for number, name in enumerate(faults):
-        for strength in strengths:
-            rng = np.random.default_rng([rng_seed, number, round(1000 * strength)])
-            injection = FAULTS[name].inject(context, strength, rng)
-            if injection is not None:
-                trials.append(_judge(context, FAULTS[name], strength, injection, frozenset(clean)))
+    with tempfile.TemporaryDirectory(prefix="sandmle-fault-") as folder:
+        copy = WorkingCopy(bundle, Path(folder))
+        for number, name in enumerate(faults):
+            for strength in strengths:
+                rng = np.random.default_rng([rng_seed, number, round(1000 * strength)])
+                injection = FAULTS[name].inject(context, strength, rng)
+                if injection is not None:
+                    trials.append(_judge(context, copy, FAULTS[name], strength, injection, frozenset(clean)))
     return trials
 
 
@@ -104,18 +107,16 @@ def summarize_trials(trials: Iterable[Trial]) -> dict[str, Any]:
     }
 
 
-def _judge(context: GateContext, fault: Fault, strength: float, injection: Injection, clean: frozenset[str]) -> Trial:
+def _judge(
+    context: GateContext,
+    copy: WorkingCopy,
+    fault: Fault,
+    strength: float,
+    injection: Injection,
+    clean: frozenset[str],
+) -> Trial:
     bundle = context.bundle
-    contents = {path: context.read(path) for path in bundle.spec.files}
-    for path, data in injection.files.items():
-        if data is None:
-            contents.pop(path, None)
-        else:
-            contents[path] = data
-    with tempfile.TemporaryDirectory(prefix="sandmle-fault-") as folder:
-        spoilt = write_bundle(BundleDraft(injection.spec or bundle.spec, contents), Path(folder))
-        if injection.after is not None:
-            injection.after(spoilt.root)
+    with copy.spoilt(injection) as spoilt:
         checks = [check for check in STANDARD_CHECKS if check.name in fault.checks]
         report = run_gate(spoilt, sandbox=injection.sandbox, regenerate=injection.regenerate, checks=checks)
     score, share = _cheated(context, injection)

@@ -12,9 +12,16 @@ Bools = NDArray[np.bool_]
 
 
 def _area(positive: Bools, scores: Floats) -> float:
-    from sklearn.metrics import roc_auc_score
+    """Returns the area by the sum of the positives' ranks (Mann and Whitney 1947).
 
-    return float(roc_auc_score(positive, scores))
+    scikit-learn's roc_auc_score gives the same, but spends ten times as long on looking at its arguments; the tests
+    hold this to it.
+    """
+    from scipy.stats import rankdata
+
+    n_positive = int(positive.sum())
+    beaten = rankdata(scores)[positive].sum() - n_positive * (n_positive + 1) / 2
+    return float(beaten / (n_positive * (len(scores) - n_positive)))
 
 
 def _require_both(positive: Bools, where: str = "") -> None:

@@ -1,12 +1,12 @@
 """Metrics of boxes: average precision by overlap, and located labels."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sandmle.grading.metrics.base import (
-    Boxes,
     Calculation,
     Floats,
     Metric,
@@ -22,6 +22,8 @@ from sandmle.records import Direction, PredictionKind
 
 _BOXES = (PredictionKind.BOXES,)
 _BLOCKS = 40
+_CELLS = 1_000_000
+"""Pairs of boxes that are compared at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,55 +60,100 @@ class _Matches:
 
 
 def _iou(first: Floats, second: Floats) -> Floats:
-    """Returns the overlap of boxes ``# [n_first, 4]`` and ``# [n_second, 4]`` as ``# [n_first, n_second]``."""
-    low = np.maximum(first[:, None, :2], second[None, :, :2])
-    high = np.minimum(first[:, None, 2:], second[None, :, 2:])
-    shared = np.maximum(high - low, 0).prod(axis=2)
-    areas = [(boxes[:, 2:] - boxes[:, :2]).prod(axis=1) for boxes in (first, second)]
-    return ratio(shared, areas[0][:, None] + areas[1][None, :] - shared)
+    """Returns the overlap of boxes ``# [n_rows, n_first, 4]`` and ``# [n_rows, n_second, 4]`` of the same rows.
+
+    Returns:
+        ``# [n_rows, n_first, n_second]``; -1 where a box is missing.
+    """
+    one, other = first[:, :, None], second[:, None, :]
+    shared = np.maximum(np.minimum(one[..., 2:], other[..., 2:]) - np.maximum(one[..., :2], other[..., :2]), 0)
+    areas = [(boxes[..., 2:] - boxes[..., :2]).prod(axis=-1) for boxes in (one, other)]
+    overlap = shared.prod(axis=-1)
+    return np.nan_to_num(ratio(overlap, areas[0] + areas[1] - overlap), nan=-1.0)
 
 
-def _take_best(overlap: Floats, threshold: float) -> NDArray[np.bool_]:
-    """Gives every prediction, surest first, the free true box that it overlaps most; returns which found one."""
-    free = overlap.copy()  # [n_predicted, n_true]
-    hit = np.zeros(len(overlap), dtype=bool)
-    for index in range(len(overlap)):
-        if not overlap.shape[1]:
-            break
-        best = int(free[index].argmax())
-        if free[index, best] >= threshold:
-            hit[index] = True
-            free[:, best] = -1.0
-    return hit
+@dataclass(frozen=True, eq=False)
+class _Boxes:
+    """The boxes of one label in all rows, by row and then the surest first.
+
+    Attributes:
+        row: ``# [n_boxes]``
+        corners: ``# [n_boxes, 4]``
+        confidence: ``# [n_boxes]``
+        place: How many boxes of its row come before it ``# [n_boxes]``.
+        n_of: Boxes of each row ``# [n_rows]``.
+    """
+
+    row: NDArray[np.intp]
+    corners: Floats
+    confidence: Floats
+    place: NDArray[np.intp]
+    n_of: NDArray[np.intp]
+
+    def padded(self, rows: NDArray[np.intp]) -> Floats:
+        """Returns the corners of some rows as ``# [n_chosen, n_most, 4]``; missing boxes are NaN."""
+        found = np.full((len(rows), int(self.n_of[rows].max()), 4), np.nan)
+        at = np.full(len(self.n_of), -1)
+        at[rows] = np.arange(len(rows))
+        mine = at[self.row] >= 0
+        found[at[self.row[mine]], self.place[mine]] = self.corners[mine]
+        return found
 
 
-def _of_label(boxes: Boxes, label: str) -> tuple[Floats, Floats]:
-    mine = np.array([own == label for own in boxes.labels], dtype=bool)
-    order = np.argsort(-boxes.confidence[mine], kind="stable")
-    return boxes.corners[mine][order], boxes.confidence[mine][order]
+def _by_label(values: Values, labels: list[str]) -> list[_Boxes]:
+    """Sorts the boxes of all rows by label."""
+    counts = np.array([len(boxes.labels) for boxes in values], dtype=np.intp)
+    row = np.repeat(np.arange(len(counts)), counts)
+    code_of = {label: code for code, label in enumerate(labels)}
+    code = np.array([code_of.get(label, -1) for boxes in values for label in boxes.labels], dtype=np.intp)
+    corners = np.concatenate([boxes.corners.reshape(-1, 4) for boxes in values])
+    confidence = np.concatenate([boxes.confidence for boxes in values])
+    order = np.lexsort((-confidence, row))  # stable: boxes of one confidence stay as they stand
+    row, code, corners, confidence = row[order], code[order], corners[order], confidence[order]
+    found = []
+    for at in range(len(labels)):
+        mine = code == at
+        n_of = np.bincount(row[mine], minlength=len(counts))
+        place = np.arange(mine.sum()) - np.repeat(np.cumsum(n_of) - n_of, n_of)
+        found.append(_Boxes(row[mine], corners[mine], confidence[mine], place, n_of))
+    return found
 
 
-def _match(truth: Truth, prediction: Values, label: str, thresholds: list[float]) -> list[_Matches]:
-    rows, confidences = [], []
-    hits: list[list[NDArray[np.bool_]]] = [[] for _ in thresholds]
-    n_true = np.zeros(len(truth))
-    for row, (true, predicted) in enumerate(zip(truth.values, prediction, strict=True)):
-        wanted, _ = _of_label(true, label)
-        corners, confidence = _of_label(predicted, label)
-        n_true[row] = len(wanted)
-        rows.append(np.full(len(corners), row))
-        confidences.append(confidence)
-        overlap = _iou(corners, wanted)
-        for found, threshold in zip(hits, thresholds, strict=True):
-            found.append(_take_best(overlap, threshold))
-    row_of, confidence_of = np.concatenate(rows), np.concatenate(confidences)
-    return [_Matches(row_of, confidence_of, np.concatenate(found), n_true) for found in hits]
+def _groups(predicted: _Boxes, wanted: _Boxes) -> Iterator[NDArray[np.intp]]:
+    """Yields rows where something can match, those of like size together, so that little is padded."""
+    rows = np.flatnonzero((predicted.n_of > 0) & (wanted.n_of > 0))
+    cells = predicted.n_of[rows] * wanted.n_of[rows]
+    rows = rows[np.argsort(cells, kind="stable")]
+    while len(rows):
+        n_most = np.maximum.accumulate(predicted.n_of[rows]) * np.maximum.accumulate(wanted.n_of[rows])
+        is_small = n_most * np.arange(1, len(rows) + 1) <= _CELLS
+        n_taken = max(1, int(is_small.argmin()) if not is_small.all() else len(rows))
+        yield rows[:n_taken]
+        rows = rows[n_taken:]
+
+
+def _match(predicted: _Boxes, wanted: _Boxes, thresholds: list[float]) -> list[_Matches]:
+    """Gives every prediction of a row, surest first, the free true box that it overlaps most."""
+    hits = [np.zeros(len(predicted.row), dtype=bool) for _ in thresholds]
+    for rows in _groups(predicted, wanted):
+        overlap = _iou(predicted.padded(rows), wanted.padded(rows))  # [n_rows, n_predicted, n_true]
+        starts = (np.cumsum(predicted.n_of) - predicted.n_of)[rows]
+        for hit, threshold in zip(hits, thresholds, strict=True):
+            free = overlap.copy()
+            for place in range(free.shape[1]):
+                best = free[:, place].argmax(axis=1)
+                found = np.flatnonzero(free[np.arange(len(rows)), place, best] >= threshold)
+                hit[starts[found] + place] = True
+                free[found, :, best[found]] = -1.0
+    n_true = wanted.n_of.astype(float)
+    return [_Matches(predicted.row, predicted.confidence, hit, n_true) for hit in hits]
 
 
 def _all_matches(truth: Truth, prediction: Values, params: Params) -> list[_Matches]:
     labels = sorted({label for boxes in truth.values for label in boxes.labels})
     thresholds = [float(threshold) for threshold in params["iou_thresholds"]]
-    return [match for label in labels for match in _match(truth, prediction, label, thresholds)]
+    pairs = zip(_by_label(prediction, labels), _by_label(truth.values, labels), strict=True)
+    return [match for predicted, wanted in pairs for match in _match(predicted, wanted, thresholds)]
 
 
 def _mean_precision(matches: list[_Matches], keep: NDArray[np.bool_]) -> float:

@@ -1,6 +1,8 @@
 """Metrics of binary masks given as run lengths."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,13 +43,25 @@ def _shared_pixels(first: Runs, second: Runs) -> int:
     return int(np.rint(upto_end - upto_start).sum())
 
 
+def _by_row(truth: Truth, prediction: Values, measure: Callable[[Runs, Runs], Any]) -> Floats:
+    """Measures each row's true and predicted mask; small masks repeat, and a pair is measured once."""
+    known: dict[tuple[bytes, bytes], Any] = {}
+    rows = []
+    for true, predicted in zip(truth.values, prediction, strict=True):
+        pair = (true.tobytes(), predicted.tobytes())
+        if pair not in known:
+            known[pair] = measure(true, predicted)
+        rows.append(known[pair])
+    return np.array(rows, dtype=float)
+
+
 def _counts(truth: Truth, prediction: Values, params: Params) -> Floats:
     """Pixels shared, predicted and true ``# [n_rows, 3]``."""
-    rows = [
-        (_shared_pixels(true, predicted), predicted[:, 1].sum(), true[:, 1].sum())
-        for true, predicted in zip(truth.values, prediction, strict=True)
-    ]
-    return np.array(rows, dtype=float)
+    return _by_row(
+        truth,
+        prediction,
+        lambda true, predicted: (_shared_pixels(true, predicted), predicted[:, 1].sum(), true[:, 1].sum()),
+    )
 
 
 def _dice(counts: Floats) -> Floats:
@@ -96,9 +110,7 @@ def _hausdorff_share(true: Runs, predicted: Runs, shape: tuple[int, int]) -> flo
 
 def _dice_hausdorff(truth: Truth, prediction: Values, params: Params) -> Floats:
     shape = truth.target.mask_shape or (0, 0)
-    near = np.array(
-        [_hausdorff_share(true, predicted, shape) for true, predicted in zip(truth.values, prediction, strict=True)]
-    )
+    near = _by_row(truth, prediction, lambda true, predicted: _hausdorff_share(true, predicted, shape))
     share = float(params["dice_weight"])
     return (share * _dice(_counts(truth, prediction, params)) + (1 - share) * near)[:, None]
 
