@@ -10,7 +10,7 @@ from sandmle.authoring.pipeline import AUTHORS, make_author
 from sandmle.errors import BundleError
 from sandmle.gate import Regenerate, run_gate
 from sandmle.parallel import map_with
-from sandmle.records import GateReport, Record, SeedRecord
+from sandmle.records import GateReport, Provenance, Record, SeedRecord
 from sandmle.sandbox import Sandbox, open_backend
 from sandmle.seeds import load_seed
 from sandmle.tasks import Bundle, load_bundle
@@ -85,9 +85,9 @@ def _regenerator(bundle: Bundle, sandbox: Sandbox | None) -> tuple[Regenerate | 
         return None, "not made by an author of this installation, so it was not made again"
     if own_script and sandbox is None:
         return None, "its data script runs in a sandbox only, so it was not made again"
-    for library, wanted in sorted(made.versions.items()):
-        if _installed(library) != wanted:  # case N11: other versions may draw other numbers
-            return None, f"made with {library} {wanted}, so it was not made again"
+    other = other_library(made)
+    if other:
+        return None, f"made with {other}, so it was not made again"
     seed = load_seed(made.seed_id)
     if own_script and sandbox is not None:
         return _data_script(bundle, seed, sandbox), ""
@@ -103,6 +103,14 @@ def _data_script(bundle: Bundle, seed: SeedRecord, sandbox: Sandbox) -> Regenera
 
     rng_seed = bundle.spec.provenance.rng_seed
     return lambda: data_again(seed, rng_seed, bundle.read(PLAN_FILE), bundle.read(SCRIPT_FILE), sandbox)
+
+
+def other_library(made: Provenance) -> str:
+    """Returns a library and the version that a task was made with, where this installation has another, or none.
+
+    Other versions may draw other numbers (case N11).
+    """
+    return next((f"{name} {wanted}" for name, wanted in sorted(made.versions.items()) if _installed(name) != wanted), "")
 
 
 def _installed(library: str) -> str:

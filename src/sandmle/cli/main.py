@@ -22,6 +22,7 @@ from sandmle.cli import (
     play,
     quickstart,
     report,
+    reproduce,
     rollout,
     seeds,
     split,
@@ -63,6 +64,7 @@ app.command("quickstart")(quickstart.command)
 app.add_typer(seeds.app, name="seeds")
 app.command("generate")(generate.command)
 app.command("validate")(validate.command)
+app.command("reproduce")(reproduce.command)
 app.command("split")(split.command)
 app.command("faults")(faults.command)
 app.command("export")(export.command)

@@ -282,9 +282,8 @@ def _write_files(root: Path, files: Mapping[str, bytes]) -> None:
     for folder in sorted({(root / path).parent for path in files}):
         folder.mkdir(parents=True, exist_ok=True)
     for path, data in sorted(files.items()):
-        target = f"{root}/{path}"
-        with open(target, "wb") as file:
-            file.write(data)
+        target = root / path
+        target.write_bytes(data)
         os.utime(target, (FILE_TIME_S, FILE_TIME_S))
 
 

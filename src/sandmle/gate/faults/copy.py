@@ -1,4 +1,4 @@
-"""A copy of a task that faults are put into and taken out of again: thousands of files are written once, not each time."""
+"""A copy of a task that faults are put into and taken out of: its thousands of files are written once."""
 
 import os
 from collections.abc import Iterator
