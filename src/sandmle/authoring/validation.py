@@ -110,7 +110,9 @@ def other_library(made: Provenance) -> str:
 
     Other versions may draw other numbers (case N11).
     """
-    return next((f"{name} {wanted}" for name, wanted in sorted(made.versions.items()) if _installed(name) != wanted), "")
+    others = (name for name in sorted(made.versions) if _installed(name) != made.versions[name])
+    name = next(others, None)
+    return f"{name} {made.versions[name]}" if name else ""
 
 
 def _installed(library: str) -> str:
