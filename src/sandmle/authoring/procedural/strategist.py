@@ -84,9 +84,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: str,
     )
 
 
-def _sizes(
-    media: tuple[Medium, ...], n_pieces: int, grid: tuple[int, int], *, spreads_much: bool
-) -> tuple[int, int]:
+def _sizes(media: tuple[Medium, ...], n_pieces: int, grid: tuple[int, int], *, spreads_much: bool) -> tuple[int, int]:
     """Returns the numbers of private test rows and of calibration rows.
 
     Milestones must lie further apart than luck reaches, which takes many rows; a row with files costs most.
