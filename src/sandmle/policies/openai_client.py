@@ -4,8 +4,7 @@ The client looks at each field of each message for names to translate and files 
 long conversation than everything else that it does. Ours are plain JSON already: they go into the body as they are.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable
 from typing import Any
 
 from openai import AsyncOpenAI
@@ -15,9 +14,7 @@ from openai.resources.chat import AsyncChat, AsyncCompletions
 class LeanCompletions(AsyncCompletions):
     """Chat completions whose messages are sent as they are given."""
 
-    async def create(  # type: ignore[override]
-        self, *, messages: Iterable[Any], extra_body: Mapping[str, Any] | None = None, **fields: Any
-    ) -> Any:
+    async def create(self, *, messages: Iterable[Any], extra_body: Any = None, **fields: Any) -> Any:
         """Sends one request; ``messages`` are plain JSON. The rest is as in the class above."""
         body = {"messages": list(messages), **(extra_body or {})}
         return await super().create(messages=[], extra_body=body, **fields)
@@ -26,8 +23,8 @@ class LeanCompletions(AsyncCompletions):
 class LeanChat(AsyncChat):
     """The part of the client that talks."""
 
-    @cached_property
-    def completions(self) -> LeanCompletions:  # type: ignore[override]
+    @property
+    def completions(self) -> LeanCompletions:
         """Chat completions."""
         return LeanCompletions(self._client)
 
@@ -35,7 +32,7 @@ class LeanChat(AsyncChat):
 class LeanClient(AsyncOpenAI):
     """An ``openai`` client for conversations of plain text."""
 
-    @cached_property
-    def chat(self) -> LeanChat:  # type: ignore[override]
+    @property
+    def chat(self) -> LeanChat:
         """The part of the client that talks."""
         return LeanChat(self)
