@@ -158,6 +158,7 @@ def _n_journalled(out: Path) -> int:
     return sum(len(read_recording(path)[1]) for path in out.glob(f"{WORK_DIR}/*/conversation.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_run_killed_twice_is_the_same_and_pays_for_nothing_twice(tmp_path):
     driver = tmp_path / "driver.py"
     driver.write_text(DRIVER)
