@@ -96,6 +96,50 @@ def bench_soak(
     raise typer.Exit(1 if report.problems else 0)
 
 
+@app.command("authoring")
+def bench_authoring(
+    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Tasks in flight at once.")] = 50,
+    turns: Annotated[int, typer.Option("--turns", min=1, help="Replies of each task.")] = 10,
+    delay_ms: Annotated[float, typer.Option("--delay-ms", min=0.0, help="What the server takes for a reply.")] = 200.0,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each way is measured.")] = 3,
+    as_json: JsonOption = False,
+) -> None:
+    """Times the author of --author llm against the client library alone, with a server that answers after a fixed time.
+
+    All hold the same conversations over HTTP, in turns; the server is a process of its own. CPU is this process's.
+
+    Exit codes: 0 measured, 2 bad input or the llm extra is missing.
+    """
+    from sandmle.authoring.roles.bench import run_bench
+
+    with progress_line("bench", rounds, quiet=as_json) as line:
+        report = run_bench(
+            n_tasks=tasks,
+            n_turns=turns,
+            delay_s=delay_ms / 1000,
+            n_rounds=rounds,
+            progress=lambda done, _total, note: line.update(done, note),
+        )
+    if as_json:
+        print_json(report)
+        return
+    screen = console()
+    screen.print(
+        "| asked by | wall s | above ideal s | CPU s | CPU ms a reply |\n|---|---:|---:|---:|---:|", markup=False
+    )
+    for row in report.rows:
+        cells = (f"{row.wall_s:.2f}", f"{row.above_ideal_s:.2f}", f"{row.cpu_s:.2f}", f"{row.cpu_ms_a_reply:.2f}")
+        screen.print(f"| {' | '.join((row.entrant, *cells))} |", markup=False)
+    screen.print(
+        f"{report.n_tasks} tasks of {report.n_turns} replies, {1000 * report.delay_s:g} ms each: "
+        f"{report.ideal_s:g} s at least; medians of {report.n_rounds}\n"
+        f"the author's own overhead over its client: {report.own_s:.2f} s, {report.own_share:.1%} of its wall time; "
+        f"with its client's, over the ideal: {report.above_ideal_share:.1%}\n"
+        f"{report.machine}, load {report.load_before:.1f} before and {report.load_after:.1f} after",
+        markup=False,
+    )
+
+
 def table_lines(report: "BenchReport") -> list[str]:
     """Returns the table in Markdown."""
     lines = ["| " + " | ".join(_HEADER) + " |", "|---|---|" + "---:|" * (len(_HEADER) - 2)]

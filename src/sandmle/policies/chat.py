@@ -168,14 +168,16 @@ def open_client(base_url: str, key: str, max_retries: int = 0) -> "AsyncOpenAI":
     if not base_url.startswith(("http://", "https://")):
         raise ConfigError(wrong)
     try:
-        from openai import AsyncOpenAI
+        from sandmle.policies.openai_client import LeanClient
     except ImportError as error:
-        raise ConfigError("chat policies need the openai package; run: pip install 'sandmle[llm]'") from error
+        raise ConfigError(
+            "models behind an address need the openai package; run: pip install 'sandmle[llm]'"
+        ) from error
     try:
         parts = urlsplit(base_url)
         if not parts.hostname or parts.port == 0:  # a port out of range is a ValueError
             raise ConfigError(wrong)
-        return AsyncOpenAI(base_url=base_url, api_key=key, max_retries=max_retries)
+        return LeanClient(base_url=base_url, api_key=key, max_retries=max_retries)
     except ConfigError:
         raise
     except Exception as error:  # the client's HTTP library has its own error for a bad address

@@ -10,7 +10,7 @@ from sandmle.authoring.procedural.media import Board
 from sandmle.authoring.procedural.media.board import run_lengths
 from sandmle.authoring.procedural.media.pictures import painted, thumbnails
 from sandmle.authoring.procedural.media.shapes import cloud_bytes, graph_bytes, tied
-from sandmle.authoring.procedural.media.waves import loudness, series_bytes, wav_bytes
+from sandmle.authoring.procedural.media.waves import loudness, series_bytes, sound_bytes
 from sandmle.grading.metrics.masks import mask_pixels
 
 
@@ -59,7 +59,7 @@ def test_run_lengths_of_nothing_and_of_everything() -> None:
 
 def test_n01_sounds_are_plain_wav_files() -> None:
     sound = np.sin(np.linspace(0, 60, 800))
-    data = wav_bytes(sound)
+    data = sound_bytes(sound)
     with wave.open(io.BytesIO(data)) as file:
         assert (file.getnchannels(), file.getsampwidth(), file.getnframes()) == (1, 1, 800)
     assert len(data) == 44 + 800

@@ -159,6 +159,37 @@ def _n_journalled(out: Path) -> int:
 
 
 @pytest.mark.slow
+def test_a_run_killed_twice_is_the_same_and_pays_for_nothing_twice(tmp_path):
+    driver = tmp_path / "driver.py"
+    driver.write_text(DRIVER)
+    with Server(served(RECORDING, delay_s=0.2)).running() as server:
+        subprocess.run([sys.executable, driver, server.url, tmp_path / "whole"], check=True)
+        n_replies, out = len(server.seen), tmp_path / "broken"
+        for n_asked in (2, 3):  # two tasks: one is asked, then the other; a reply is on its way
+            _kill_when_asked(driver, server, out, n_asked)
+            time.sleep(0.5)
+        n_lost = len(server.seen) - n_replies - _n_journalled(out)
+        subprocess.run([sys.executable, driver, server.url, out], check=True)
+    assert tree(out / "tasks") == tree(tmp_path / "whole" / "tasks")
+    assert _n_journalled(out) == n_replies == 10
+    assert len(server.seen) == 2 * n_replies + n_lost
+    assert n_lost <= 4
+
+
+def _kill_when_asked(driver: Path, server: Server, out: Path, n_asked: int) -> None:
+    """Starts a run and kills it, with all it started, once it has sent some requests."""
+    wanted = len(server.seen) + n_asked
+    process = subprocess.Popen([sys.executable, driver, server.url, out], start_new_session=True)
+    try:
+        while len(server.seen) < wanted:
+            assert process.poll() is None, "the run ended before it was killed"
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.slow
 def test_a_run_killed_at_twenty_random_moments_is_the_same_and_pays_for_nothing_twice(tmp_path):
     driver = tmp_path / "driver.py"
     driver.write_text(DRIVER)
@@ -180,7 +211,7 @@ def test_a_run_killed_at_twenty_random_moments_is_the_same_and_pays_for_nothing_
                 n_more += 1
                 time.sleep(0.5)  # requests that were under way are answered into the void
                 n_lost = len(server.seen) - n_before - _n_journalled(out)
-                if n_kills + n_more >= 20:
+                if n_kills + n_more >= N_KILLS:
                     subprocess.run([sys.executable, driver, server.url, out], check=True)
                     break
             n_kills += n_more

@@ -1,21 +1,20 @@
 """What a data script made, as the host reads it: text cells and raw media, none of it trusted."""
 
-import io
 import json
 import math
-import wave
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
 
+from sandmle.authoring.media_files import png_bytes, wav_bytes
 from sandmle.authoring.roles.outputs import TaskIdea
 from sandmle.authoring.roles.reading import Complaint
 from sandmle.grading import Table, TableError, read_table
 from sandmle.records import ExecResult
 
 SAMPLE_RATE_HZ = 8000
+_COMPRESS_LEVEL = 1
 _MOST_PIXELS = 128 * 128
 _MOST_SAMPLES = 32_000
 _MOST_CHARS = 20_000
@@ -134,28 +133,10 @@ def _encoded(kind: str, shape: list[int], content: bytes) -> MediaFile:
                 "data_script",
                 f"a picture has the shape {shape}; give [height, width] or [height, width, 3], at most 128 by 128",
             )
-        return MediaFile(_SUFFIX[kind], png_bytes(np.frombuffer(content, np.uint8).reshape(shape)))
+        pixels = np.frombuffer(content, np.uint8).reshape(shape)
+        return MediaFile(_SUFFIX[kind], png_bytes(pixels, compress_level=_COMPRESS_LEVEL))
     if kind == "int16":
         if len(shape) != 1 or 2 * shape[0] != len(content) or not 64 <= shape[0] <= _MOST_SAMPLES:
             raise Complaint("data_script", f"a sound has the shape {shape}; give 64 to {_MOST_SAMPLES} samples")
-        return MediaFile(_SUFFIX[kind], wav_bytes(np.frombuffer(content, np.int16)))
+        return MediaFile(_SUFFIX[kind], wav_bytes(np.frombuffer(content, np.int16), rate_hz=SAMPLE_RATE_HZ))
     raise Complaint("data_script", f"media of the kind {kind!r} are not known")
-
-
-def png_bytes(pixels: np.ndarray) -> bytes:
-    """Returns one picture # [height, width] or [height, width, channels] as a PNG file without metadata."""
-    out = io.BytesIO()
-    squeezed = pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels
-    Image.fromarray(squeezed).save(out, format="PNG", compress_level=1)
-    return out.getvalue()
-
-
-def wav_bytes(samples: np.ndarray) -> bytes:
-    """Returns one sound # [n_samples] as a mono WAV file."""
-    out = io.BytesIO()
-    with wave.open(out, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(SAMPLE_RATE_HZ)
-        sound.writeframes(samples.astype("<i2").tobytes())
-    return out.getvalue()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
+from sandmle.policies.chat import open_client
 from sandmle.policies.retry import wait_s
 
 if TYPE_CHECKING:
@@ -231,18 +232,12 @@ def _key(options: LLMOptions) -> str | None:
 
 
 def _compatible(name: str, base_url: str, key: str | None) -> "tuple[Model, AsyncOpenAI]":
-    if not base_url.startswith(("http://", "https://")):
-        raise ConfigError(f"base_url {base_url!r} is no address; write it like http://localhost:8000/v1")
     try:
-        from openai import AsyncOpenAI
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai import OpenAIProvider
     except ImportError as error:
         raise ConfigError(INSTALL) from error
-    try:
-        client = AsyncOpenAI(base_url=base_url, api_key=key or _NO_KEY, max_retries=0)
-    except Exception as error:  # the client's HTTP library has its own error for a bad address
-        raise ConfigError(f"base_url {base_url!r} is no address; write it like http://localhost:8000/v1") from error
+    client = open_client(base_url, key or _NO_KEY)
     return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), client
 
 

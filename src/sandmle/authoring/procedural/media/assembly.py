@@ -2,14 +2,15 @@
 
 import numpy as np
 
+from sandmle.authoring.media_files import png_bytes
 from sandmle.authoring.plan import TaskPlan
 from sandmle.authoring.procedural.families.base import Context, Medium, Rows, Sample, Web
 from sandmle.authoring.procedural.families.letters import ALPHABET
 from sandmle.authoring.procedural.media.base import Material, MediaFiles
 from sandmle.authoring.procedural.media.board import Board
-from sandmle.authoring.procedural.media.pictures import painted, png_bytes, thumbnails
+from sandmle.authoring.procedural.media.pictures import COMPRESS_LEVEL, painted, thumbnails
 from sandmle.authoring.procedural.media.shapes import cloud_bytes, cloud_means, graph_bytes, node_counts, tied
-from sandmle.authoring.procedural.media.waves import loudness, series_bytes, wav_bytes
+from sandmle.authoring.procedural.media.waves import loudness, series_bytes, sound_bytes
 from sandmle.authoring.procedural.words import common_words
 from sandmle.records import ColumnSpec, PredictionKind
 
@@ -133,7 +134,7 @@ def _add_sound(material: Material, job: _Job) -> None:
     grouped = job.by_row(total)
     parts = "" if job.k == 1 else f", made of {job.k} pieces of equal length one after the other"
     words = f"A WAV file (mono, 8 bit, 4000 samples a second, {total.shape[1] * job.k} samples){parts}."
-    files = MediaFiles("audio", "audio", ".wav", words, lambda row: wav_bytes(grouped[row].ravel()), job.all_rows)
+    files = MediaFiles("audio", "audio", ".wav", words, lambda row: sound_bytes(grouped[row].ravel()), job.all_rows)
     material.add_files(files, "Recording, as a path below ./input")
 
 
@@ -161,7 +162,7 @@ def _add_canvases(
         words = f"A PNG file of {shape[1]} x {shape[0]} pixels: {what}."
 
         def write(row: int) -> bytes:
-            return png_bytes(pixels[row])
+            return png_bytes(pixels[row], compress_level=COMPRESS_LEVEL)
 
     else:
         grid = (job.k, 1) if is_video else job.plan.grid
@@ -176,7 +177,7 @@ def _add_canvases(
         )
 
         def write(row: int) -> bytes:
-            return png_bytes(board.paint(tiles[row], row))
+            return png_bytes(board.paint(tiles[row], row), compress_level=COMPRESS_LEVEL)
 
     files = MediaFiles(names[0], names[1], ".png", words, write, job.all_rows)
     material.add_files(files, f"{about}, as a path below ./input")

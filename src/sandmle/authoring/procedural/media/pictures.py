@@ -1,15 +1,13 @@
-"""Pictures and videos: layers of paint onto canvases, thumbnails, PNG files."""
-
-import io
+"""Pictures and videos: layers of paint onto canvases, thumbnails."""
 
 import numpy as np
-from PIL import Image
 
 from sandmle.authoring.procedural.families.base import FloatArray
 
 Layer = tuple[np.ndarray, np.ndarray]
 # Grey levels between neighbours: coarse tones make small files.
 _STEP = 8
+COMPRESS_LEVEL = 6
 
 
 def painted(layers: list[Layer], n: int, shape: tuple[int, int], channels: int, rng: np.random.Generator) -> np.ndarray:
@@ -30,10 +28,3 @@ def thumbnails(pixels: np.ndarray, n_down: int, n_right: int) -> FloatArray:
     rows, columns = height // down, width // right
     values = values[:, : rows * down, : columns * right].reshape(n, rows, down, columns, right, channels)
     return np.asarray(values.mean(axis=(2, 4)).reshape(n, -1), dtype=np.float64)
-
-
-def png_bytes(pixels: np.ndarray) -> bytes:
-    """Returns one picture # [height, width, channels] as a PNG file without any metadata."""
-    out = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(out, format="PNG", compress_level=6)
-    return out.getvalue()

@@ -1,10 +1,8 @@
 """Series and sounds: CSV and WAV files."""
 
-import io
-import wave
-
 import numpy as np
 
+from sandmle.authoring.media_files import wav_bytes
 from sandmle.authoring.procedural.families.base import FloatArray
 from sandmle.authoring.procedural.families.sound import RATE_HZ
 
@@ -19,16 +17,10 @@ def series_bytes(values: FloatArray) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def wav_bytes(sound: FloatArray) -> bytes:
+def sound_bytes(sound: FloatArray) -> bytes:
     """Returns a sound # [length] between -1 and 1 as a WAV file of 8 bits a sample, without any metadata."""
     samples = np.clip(np.rint(sound * 127) + 128, 0, 255).astype(np.uint8)
-    out = io.BytesIO()
-    with wave.open(out, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(1)
-        file.setframerate(RATE_HZ)
-        file.writeframes(samples.tobytes())
-    return out.getvalue()
+    return wav_bytes(samples, rate_hz=RATE_HZ)
 
 
 def loudness(sounds: FloatArray) -> FloatArray:
