@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sandmle.cli import bench_scaffolds
 from sandmle.cli.output import JsonOption, console, print_json, progress_line
 from sandmle.errors import ConfigError
 
@@ -94,6 +95,9 @@ def bench_soak(
         for problem in report.problems:
             screen.print(f"problem: {problem}", markup=False)
     raise typer.Exit(1 if report.problems else 0)
+
+
+app.command("scaffolds")(bench_scaffolds.command)
 
 
 def table_lines(report: "BenchReport") -> list[str]:
