@@ -31,12 +31,12 @@ SCAFFOLDS: Mapping[str, tuple[Mapping[str, Any], int]] = MappingProxyType(
     {
         "react": ({}, 20),
         "mle_agent": ({}, 20),
-        "aide": ({"num_drafts": 2}, 5),
-        "aira": ({"num_drafts": 2}, 5),
+        "aide": ({"num_drafts": 2}, 4),
+        "aira": ({"num_drafts": 2}, 4),
     }
 )
-"""Options and ``max_turns`` of each: turns, actions or scripts. ``react`` runs four or five scripts with the same
-engineer, so a search may run five."""
+"""Options and ``max_turns`` of each: turns, actions or scripts. ``react`` runs three to five scripts with the
+same engineer, so a search may run four."""
 REFERENCE = "react"
 """The scaffold that the others are held against."""
 STEP_LIMIT_S = 0.020
@@ -165,7 +165,7 @@ def run_scaffold_bench(
             )
             progress = None if on_progress is None else _named(on_progress, name)
             costs.append(_measured(config, bundles, out / name, opened, progress))
-            made[name] = read_trajectories(out / name)
+            made[name] = list(read_trajectories(out / name))
     return ScaffoldBench(
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         machine=f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, {platform.machine()}",
@@ -204,7 +204,7 @@ def _measured(
         on_progress=on_progress,
     )
     wall_s, own_cpu_s = time.monotonic() - began_s, time.process_time() - began_cpu_s
-    made = read_trajectories(out)
+    made = list(read_trajectories(out))
     n_steps = max(1, sum(len(each.nodes) or len(each.steps) for each in made))
     beyond_s = sum(each.wall_s - each.model_s for each in made) - ledger.spent_s["code"]
     return ScaffoldCost(
