@@ -71,9 +71,11 @@ def test_taken_apart_and_put_together_the_answers_are_the_same(tmp_path: Path, s
         again[target] = again[target].str.replace(" 1.000 ", " 1 ")
     assert again[target].tolist() == train[target].tolist()
     # What a search begins with: one script that takes apart, looks, and predicts.
-    done, output = execute(first_pieces_script(kind, draw.plan.n_pieces, draw.plan.metric, 1), tmp_path)
+    code = f"{first_pieces_script(kind, draw.plan.n_pieces, draw.plan.metric, 1)}\nprint('best', best)"
+    done, output = execute(code, tmp_path)
     assert done, output
     assert SUBMITTED in output
+    assert "\nbest -0." in output or "\nbest -1." in output  # nothing that follows the score takes its name
     profile = read_profile(output, brief_of_pieces(Brief("", "x", "", True, pieces=kind)))
     assert profile is not None
     assert profile.form is not Form.UNKNOWN

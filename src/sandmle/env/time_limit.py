@@ -37,29 +37,30 @@ class _Work(Generic[Answer]):
         return 0.0 if self._clock_id is None else time.clock_gettime(self._clock_id) - self._started_s
 
 
-async def within_cpu_limit(call: Callable[[], Answer], limit_s: float) -> Answer:
+async def within_cpu_limit(call: Callable[[], Answer], limit_s: float, stall_s: float | None = None) -> Answer:
     """Runs a function in a thread, within a limit of CPU time and a much longer one of wall-clock time.
 
     Args:
         call: The function. It cannot be stopped: past a limit it is left to itself.
-        limit_s: CPU seconds of its thread; ``STALL_FACTOR`` times as long on the wall clock.
+        limit_s: CPU seconds of its thread.
+        stall_s: Seconds on the wall clock; None for ``STALL_FACTOR`` times ``limit_s``.
 
     Raises:
         OverLimit: A limit was reached; the message says which.
     """
     work = _Work(call)
-    started_s = time.monotonic()
+    stall_s = STALL_FACTOR * limit_s if stall_s is None else stall_s
+    end_s = time.monotonic() + stall_s
     running = asyncio.ensure_future(asyncio.to_thread(work.run))
     try:
         while not running.done():
-            left_s = limit_s - work.cpu_s()
-            stall_s = started_s + STALL_FACTOR * limit_s - time.monotonic()
+            left_s, wall_left_s = limit_s - work.cpu_s(), end_s - time.monotonic()
             if left_s <= 0:
                 raise OverLimit(f"took more than {limit_s:g} s of CPU time")
-            if stall_s <= 0:
-                raise OverLimit(f"did not end within {STALL_FACTOR * limit_s:g} s")
+            if wall_left_s <= 0:
+                raise OverLimit(f"did not end within {stall_s:g} s")
             # A thread gets at most one second of CPU time a second: no limit can be reached before then.
-            await asyncio.wait({running}, timeout=max(_LEAST_WAIT_S, min(left_s, stall_s)))
+            await asyncio.wait({running}, timeout=max(_LEAST_WAIT_S, min(left_s, wall_left_s)))
         return running.result()
     finally:
         running.cancel()

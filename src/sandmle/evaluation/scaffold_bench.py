@@ -31,12 +31,12 @@ SCAFFOLDS: Mapping[str, tuple[Mapping[str, Any], int]] = MappingProxyType(
     {
         "react": ({}, 20),
         "mle_agent": ({}, 20),
-        "aide": ({"num_drafts": 2}, 4),
-        "aira": ({"num_drafts": 2}, 4),
+        "aide": ({"num_drafts": 2}, 5),
+        "aira": ({"num_drafts": 2}, 5),
     }
 )
 """Options and ``max_turns`` of each: turns, actions or scripts. ``react`` runs three to five scripts with the
-same engineer, so a search may run four."""
+same engineer, so a search may run five."""
 REFERENCE = "react"
 """The scaffold that the others are held against."""
 STEP_LIMIT_S = 0.020

@@ -132,6 +132,8 @@ def improve(parents: list[Proposal], profile: Profile, desk: Desk, prompt: str) 
     """Returns the next step from a script that works: boosting, features, a blend, then another blend."""
     seed, known = desk.rng_seed % 1000, blocks_for(profile)
     parent = parents[0] if parents else Proposal("boosted")
+    if parent.kind == "boosted" and desk.chance("blend at once", 0.5):  # features may do worse, and are never built on
+        return Proposal("blend", known, seed, low=parent.low, high=parent.high)
     if parent.kind in ("boosted", "pieces"):
         return Proposal("features", known, seed, low=parent.low, high=parent.high)
     if parent.kind == "features":
