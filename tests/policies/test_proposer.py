@@ -155,7 +155,8 @@ async def test_a_search_takes_rows_apart_before_it_knows_their_pieces() -> None:
     seen = LOOK.replace("'id'", "'piece'").replace("'a'", "'width'")
     better = parse_script(await reply(policy, "improve", tried(first, f"{seen}{GOOD}", 0.7), system=PIECES_SYSTEM)).code
     [made] = read_proposals(better)
-    assert (made.kind, made.seen) == ("features", seen.strip())
+    assert made.kind in ("features", "blend")
+    assert made.seen == seen.strip()
     assert "width" in better
     assert "os.makedirs" in better  # its folder is empty
     compile(better, "script", "exec")

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from sandmle.errors import ConfigError, unknown_name
+from sandmle.grading.metrics import load_libraries
 from sandmle.policies import Policy, SamplingParams, open_policy
 from sandmle.policies.scripted import SCRIPTED_NAMES
 from sandmle.records import Completion, ExecResult, Message, Record, Trajectory
@@ -148,6 +149,7 @@ def run_scaffold_bench(
             if name not in known:
                 raise unknown_name(kind, name, known)
     bundles = dict(islice(load_tasks(tasks).items(), n_tasks))
+    load_libraries()  # once a process, and no cost of a step
     load_before, began_s = os.getloadavg()[0], time.monotonic()
     made: dict[str, list[Trajectory]] = {}
     costs = []

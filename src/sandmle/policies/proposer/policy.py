@@ -132,10 +132,10 @@ def improve(parents: list[Proposal], profile: Profile, desk: Desk, prompt: str) 
     """Returns the next step from a script that works: boosting, features, a blend, then another blend."""
     seed, known = desk.rng_seed % 1000, blocks_for(profile)
     parent = parents[0] if parents else Proposal("boosted")
-    if parent.kind == "boosted" and desk.chance("blend at once", 0.5):  # features may do worse, and are never built on
-        return Proposal("blend", known, seed, low=parent.low, high=parent.high)
     if parent.kind in ("boosted", "pieces"):
-        return Proposal("features", known, seed, low=parent.low, high=parent.high)
+        # Features alone may do worse, and then a greedy search never builds on them.
+        kind = "blend" if desk.chance("blend at once", 0.5) else "features"
+        return Proposal(kind, known, seed, low=parent.low, high=parent.high)
     if parent.kind == "features":
         return Proposal("blend", helpful_blocks(prompt, parent.blocks), seed, low=parent.low, high=parent.high)
     choices = tuple(name for name in known if name not in NATIVE_BLOCKS)
