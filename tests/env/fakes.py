@@ -11,6 +11,13 @@ from sandmle.records import CollectedFile, ExecResult, ExecStatus, GradeReport
 from sandmle.sandbox.base import Capability, ExecRequest
 
 
+def burn(cpu_s: float) -> None:
+    """Uses CPU time of this thread."""
+    end_s = time.thread_time() + cpu_s
+    while time.thread_time() < end_s:
+        pass
+
+
 class FakeSandbox:
     """Understands ``print TEXT``, ``warn TEXT``, ``submit FILE``, ``write TEXT``, ``remove``, ``sleep S``,
     ``status NAME``, ``boom`` (the sandbox fails), ``bug`` (it raises something odd) and ``refuse`` (it takes the

@@ -25,7 +25,7 @@ from sandmle.records import (
     Usage,
 )
 from sandmle.tasks import Bundle
-from tests.env.fakes import BrokenGrader, FakeSandbox
+from tests.env.fakes import BrokenGrader, FakeSandbox, burn
 
 
 def run(code: str) -> str:
@@ -274,7 +274,7 @@ async def test_g40_a_failing_grader_is_not_an_invalid_submission(
         if fault == "GraderError":
             raise GraderError("the evaluator broke")
         if fault == "slow":
-            time.sleep(0.3)
+            burn(0.2)
         return good.replace(status=GradeStatus.GRADER_ERROR, score=None, medal=Medal.NONE)
 
     async with episode_of(bundle, sandbox, BrokenGrader(grader, misbehave), grade_s=0.1) as (episode, say):

@@ -95,11 +95,11 @@ async def test_the_same_prompt_and_seed_give_the_same_reply_and_seeds_differ() -
 async def test_improvements_climb_from_boosting_over_features_to_blends() -> None:
     policy = open_proposer("explorer")
 
-    async def improved(kind: str, blocks: tuple[str, ...] = ()) -> Proposal:
+    async def improved(kind: str, blocks: tuple[str, ...] = (), rng_seed: int = 5) -> Proposal:
         code = f"# Proposal: {json.dumps({'kind': kind, 'blocks': blocks})}\nx = 1"
-        return await proposal(policy, "improve", tried(code, GOOD, 0.8), rng_seed=5)
+        return await proposal(policy, "improve", tried(code, GOOD, 0.8), rng_seed=rng_seed)
 
-    assert (await improved("boosted")).kind == "features"
+    assert {(await improved("boosted", rng_seed=seed)).kind for seed in range(10)} == {"features", "blend"}
     blend = await improved("features", ("curves", "pairs"))
     assert (blend.kind, blend.blocks) == ("blend", ("curves",))  # what cross-validation chose
     other = await improved("blend", ("curves",))
@@ -138,6 +138,50 @@ def test_the_reading_of_an_output() -> None:
 async def test_a_task_that_cannot_be_read_gets_the_sample() -> None:
     text = await reply(open_proposer("explorer"), "draft", system="# The competition\n\nPredict something.")
     assert read_proposals(text)[0].kind == "sample"
+
+
+PIECES_SYSTEM = (
+    "# The competition\n\nMetric: levenshtein (lower is better)\nEach row has 4 pieces; a prediction is one word for "
+    f"each piece.\n\n# What the files hold\n\n{LOOK}"
+)
+
+
+async def test_a_search_takes_rows_apart_before_it_knows_their_pieces() -> None:
+    policy = open_proposer("explorer")
+    first = parse_script(await reply(policy, "draft", system=PIECES_SYSTEM)).code
+    assert read_proposals(first)[0].kind == "pieces"
+    assert "os.makedirs" in first
+    assert "round(float(-best), 6)" in first  # in the direction of the task
+    seen = LOOK.replace("'id'", "'piece'").replace("'a'", "'width'")
+    better = parse_script(await reply(policy, "improve", tried(first, f"{seen}{GOOD}", 0.7), system=PIECES_SYSTEM)).code
+    [made] = read_proposals(better)
+    assert made.kind in ("features", "blend")
+    assert made.seen == seen.strip()
+    assert "width" in better
+    assert "os.makedirs" in better  # its folder is empty
+    compile(better, "script", "exec")
+    blend = await reply(policy, "improve", tried(better, GOOD, 0.8), system=PIECES_SYSTEM)
+    [last] = read_proposals(blend)
+    assert (last.kind, last.seen) == ("blend", seen.strip())
+    broken = await reply(policy, "debug", tried(first, "KeyError: 'x'"), system=PIECES_SYSTEM)
+    assert read_proposals(broken)[0].kind == "sample"
+
+
+async def test_json_actions_take_rows_apart_in_every_script() -> None:
+    text = 'request_info validate_code execute_code get_history reset finish {"action": NAME}\n'
+    opening = Message(role="user", content=text + PIECES_SYSTEM)
+    answers = (LOOK, LOOK.replace("'id'", "'piece'"))
+    messages = [opening]
+    for answer in answers:
+        messages.append(Message(role="assistant", content="{}"))
+        messages.append(Message(role="user", content=answer))
+    for seed in range(5):
+        made = await open_proposer("explorer").generate(tuple(messages), SamplingParams(rng_seed=seed))
+        action = parse_json_action(made.text)
+        assert isinstance(action, JsonAction)
+        if action.name == "execute_code":
+            assert '"pieces/' not in action.params["code"] or "os.makedirs" in action.params["code"]
+    assert action.name == "execute_code"
 
 
 async def test_json_actions_when_the_scaffold_asks_for_them() -> None:

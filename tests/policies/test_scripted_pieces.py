@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from sandmle.authoring.procedural.author import ProceduralAuthor
-from sandmle.policies.scripted.brief import brief_of_pieces, read_brief
-from sandmle.policies.scripted.scripts import unpack_script, write_script
+from sandmle.policies.scripted.brief import Brief, brief_of_pieces, read_brief
+from sandmle.policies.scripted.moves import SUBMITTED
+from sandmle.policies.scripted.profile import Form, read_profile
+from sandmle.policies.scripted.scripts import first_pieces_script, unpack_script, write_script
 from sandmle.seeds import load_seed
 from sandmle.tasks.bundle import load_bundle, write_bundle
 from tests.policies.workbench import execute, play
@@ -68,6 +70,15 @@ def test_taken_apart_and_put_together_the_answers_are_the_same(tmp_path: Path, s
     if kind == "boxes":  # boxes come with a confidence of their own
         again[target] = again[target].str.replace(" 1.000 ", " 1 ")
     assert again[target].tolist() == train[target].tolist()
+    # What a search begins with: one script that takes apart, looks, and predicts.
+    code = f"{first_pieces_script(kind, draw.plan.n_pieces, draw.plan.metric, 1)}\nprint('best', best)"
+    done, output = execute(code, tmp_path)
+    assert done, output
+    assert SUBMITTED in output
+    assert "\nbest -0." in output or "\nbest -1." in output  # nothing that follows the score takes its name
+    profile = read_profile(output, brief_of_pieces(Brief("", "x", "", True, pieces=kind)))
+    assert profile is not None
+    assert profile.form is not Form.UNKNOWN
 
 
 def test_an_engineer_orders_entries_by_their_texts(tmp_path: Path) -> None:

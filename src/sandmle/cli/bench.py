@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sandmle.cli import bench_scaffolds
 from sandmle.cli.output import JsonOption, console, print_json, progress_line
 from sandmle.errors import ConfigError
 
@@ -138,6 +139,9 @@ def bench_authoring(
         f"{report.machine}, load {report.load_before:.1f} before and {report.load_after:.1f} after",
         markup=False,
     )
+
+
+app.command("scaffolds")(bench_scaffolds.command)
 
 
 def table_lines(report: "BenchReport") -> list[str]:

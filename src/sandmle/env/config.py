@@ -45,7 +45,7 @@ class EpisodeConfig(Record):
     episode_s: float = Field(default=1200.0, gt=0)
     """Seconds for all model calls and executions together; waiting for a free sandbox does not count."""
     grade_s: float = Field(default=60.0, gt=0)
-    """Seconds for one grading, after which the grader is at fault."""
+    """CPU seconds for one grading, and ten times as long on the wall clock, after which the grader is at fault."""
     max_turn_tokens: int | None = Field(default=None, gt=0)
     """Most tokens of one reply."""
     max_trajectory_tokens: int | None = Field(default=None, gt=0)

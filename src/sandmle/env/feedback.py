@@ -1,11 +1,11 @@
 """What an agent learns about its submission: its form always, its score as far as the rules allow. Never raises."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from sandmle.env.config import EpisodeConfig
+from sandmle.env.time_limit import OverLimit, within_cpu_limit
 from sandmle.errors import GraderError
 from sandmle.grammars.scan import clean_text
 from sandmle.records import Direction, ExecResult, Failure, GradeReport, GradeStatus, Medal
@@ -138,9 +138,9 @@ class Feedback:
 
     async def _within_limit(self, call: Callable[[], Answer]) -> tuple[Answer | None, Failure | None]:
         try:
-            return await asyncio.wait_for(asyncio.to_thread(call), self._config.grade_s), None
-        except TimeoutError:
-            message = f"grading took longer than {self._config.grade_s:g} s"
+            return await within_cpu_limit(call, self._config.grade_s), None
+        except OverLimit as error:
+            message = f"grading {error}"
         except GraderError as error:
             message = str(error)
         except Exception as error:  # any fault of a grader is ours and must not look like a bad agent (case G40)

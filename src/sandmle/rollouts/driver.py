@@ -14,6 +14,7 @@ import sandmle
 from sandmle.env import Episode, SubmissionGrader
 from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.grading import Grader
+from sandmle.grading.metrics import load_libraries
 from sandmle.grammars.scan import clean_text
 from sandmle.policies import Policy
 from sandmle.records import Failure, Trajectory, TrajectoryStatus
@@ -177,6 +178,7 @@ class _Graders:
 
 
 def _opened(open_grader: OpenGrader, bundle: Bundle) -> SubmissionGrader:
+    load_libraries()  # before a limit's clock counts it
     try:
         return open_grader(bundle)
     except SandmleError:

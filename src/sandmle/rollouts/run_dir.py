@@ -69,7 +69,10 @@ class RunDir:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise ConfigError(f"cannot write to {self.path / TRAJECTORIES_FILE}: {error.strerror}") from error
+            where = self.path / TRAJECTORIES_FILE
+            raise ConfigError(
+                f"cannot write to {where}: {error.strerror}; mend that and go on with --resume"
+            ) from error
         self._done[trajectory.key] = not trajectory.status.is_infrastructure
         if not trajectory.status.is_infrastructure:
             _drop_journal(journal_path(self.path, trajectory.key))

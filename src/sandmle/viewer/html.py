@@ -21,6 +21,7 @@ from sandmle.viewer.page import Page, build_page
 from sandmle.viewer.plots import N_COLOURS
 from sandmle.viewer.sample import MAX_TRANSCRIPT_BYTES, Sample, sample_episodes
 from sandmle.viewer.transcript import cut, turns_of
+from sandmle.viewer.tree import tree_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -107,6 +108,7 @@ def _render_sample(pages: "Environment", page: Page, max_bytes: int) -> Sample:
         return template.render(
             trajectory=trajectory,
             turns=turns_of(trajectory),
+            tree=tree_of(trajectory),
             anchor=anchor,
             run=run.label,
             title=page.titles.get((episode.task_id, run.task_hashes.get(episode.task_id, "")), episode.task_id),

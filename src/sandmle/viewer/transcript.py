@@ -1,10 +1,11 @@
 """Makes one trajectory readable: thought, code and observation of every turn, cut to a bounded length."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandmle.evaluation.text import clean_text
-from sandmle.records import ActionKind, StepRecord, Trajectory
+from sandmle.records import ActionKind, ReplyStatus, SearchNode, StepRecord, Trajectory
 
 MAX_REPLY_CHARS = 6_000
 MAX_CODE_CHARS = 12_000
@@ -50,7 +51,8 @@ class Turn:
 
 def turns_of(trajectory: Trajectory) -> list[Turn]:
     """Returns the turns of a trajectory; all text is clean but not escaped."""
-    return [_turn(step) for step in trajectory.steps]
+    nodes = {node.step: node for node in trajectory.nodes}
+    return [_turn(step, _title(step, nodes)) for step in trajectory.steps]
 
 
 def cut(text: str, limit: int) -> str:
@@ -62,10 +64,21 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out here …]\n{text[-tail:]}"
 
 
-def _turn(step: StepRecord) -> Turn:
+def _title(step: StepRecord, nodes: Mapping[int | None, SearchNode]) -> str:
+    node = nodes.get(step.index)
+    if node is not None:
+        return f"node {node.index + 1}, {node.operator}"
+    if step.action is not None:
+        return _TITLES[step.action]
+    if nodes and step.reply_status is ReplyStatus.ACTION:
+        return "read the output"
+    return str(step.reply_status).replace("_", " ")
+
+
+def _turn(step: StepRecord, title: str) -> Turn:
     return Turn(
         number=step.index + 1,
-        title=_TITLES[step.action] if step.action else str(step.reply_status).replace("_", " "),
+        title=title,
         outcome=str(step.exec_status or ""),
         facts=_facts(step),
         thought=cut(_thought(step), MAX_REPLY_CHARS),

@@ -45,6 +45,7 @@ class _RecordingGrader:
 def _write_whole(path: Path, data: bytes) -> None:
     """Writes a file in one step, whoever else writes the same one meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as scratch:
-        scratch.write(data)
-    Path(scratch.name).replace(path)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:
+        scratch = Path(folder) / path.name
+        scratch.write_bytes(data)
+        scratch.replace(path)

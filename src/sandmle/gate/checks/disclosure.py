@@ -94,12 +94,18 @@ def _answer_runs(context: GateContext) -> list[str]:
     targets = context.answers.columns.intersection(list(context.spec.target.columns))
     by_id = context.answers.sort_values(context.spec.id_column)
     for path, text in context.public_texts.items():
-        cells = "\x1f" + "\x1f".join(re.findall(r"[^\s,;:\[\](){}\"']+", text)) + "\x1f"
+        cells = _run_of(text)
         for frame, target in itertools.product((context.answers, by_id), targets):
-            stretch = [cell for cell in frame[target][:_RUN_LENGTH]]
-            if len(stretch) == _RUN_LENGTH and "\x1f" + "\x1f".join(stretch) + "\x1f" in cells:
+            # A cell may be many words, as masks are, or none.
+            stretch = _run_of(" ".join(frame[target][:_RUN_LENGTH]))
+            if stretch.count("\x1f") > _RUN_LENGTH and stretch in cells:
                 problems.append(f"{path} holds the answers of {target!r}")
     return problems
+
+
+def _run_of(text: str) -> str:
+    """Returns the words and numbers of a text, each between two marks."""
+    return "\x1f" + "\x1f".join(re.findall(r"[^\s,;:\[\](){}\"']+", text)) + "\x1f"
 
 
 def _milestones(context: GateContext) -> list[str]:

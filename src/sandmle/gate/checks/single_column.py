@@ -21,6 +21,8 @@ _KINDS = (PredictionKind.LABEL, PredictionKind.PROBABILITY, *_MATRIX)
 def run(context: GateContext) -> Finding:
     """Predicts from each column alone, by the mean answer of training rows with like values, and scores it.
 
+    It may neither do nearly all that the oracle does nor win bronze, which nobody should who looks at one column only.
+
     Numbers are also used as they are: a column equal to the target, or to a shifted or turned target, is found even
     where training rows are few.
     """
@@ -35,21 +37,25 @@ def run(context: GateContext) -> Finding:
     low = key.score(context.sample)
     high = key.score(context.oracle or context.perfect)
     span = direction.gain(high, low)
-    worst, worst_name = 0.0, ""
+    worst, worst_name, best = 0.0, "", low
     for column in [*context.inputs, *_file_sizes(context)]:
         for predicted in _candidates(context, column, train_truth):
             try:
-                share = direction.gain(key.score(Predictions(_in_answer_order(context, predicted))), low) / span
+                score = key.score(Predictions(_in_answer_order(context, predicted)))
+                share = direction.gain(score, low) / span
             except (MetricUndefined, ZeroDivisionError):
                 continue
             if share > worst:
-                worst, worst_name = share, column.name
+                worst, worst_name, best = share, column.name, score
     equal = _nearly_equal(context)
     if equal:
         return Finding(
             False, f"the column {equal!r} is the target but for scale and shift", round(worst, 6), MOST_SHARE
         )
     message = f"the column {worst_name!r} alone does {worst:.0%} of what the oracle does" if worst > MOST_SHARE else ""
+    bronze = context.spec.thresholds.bronze.score
+    if not message and worst_name and context.preset == "calibrated" and direction.at_least(best, bronze):
+        message = f"the column {worst_name!r} alone scores {best:.6g}; bronze is {bronze:.6g}"
     return Finding(not message, message, round(worst, 6), MOST_SHARE)
 
 

@@ -100,8 +100,16 @@ def draw_leak(context: GateContext, strength: float, rng: np.random.Generator) -
     return Leak(
         train=numbers(known)[other],
         test=numbers(truth)[own][rows],
-        cheat=Predictions(_guess(context, truth, truth[own], strength)),
+        cheat=Predictions(_guess(context, truth, _seen(target.kind, truth)[own], strength)),
     )
+
+
+def _seen(kind: PredictionKind, truth: np.ndarray) -> np.ndarray:
+    """Returns what the leaked numbers tell of each row's answer: of shares only the largest, so the usual ones then."""
+    if kind is not PredictionKind.CLASS_PROBABILITIES:
+        return truth
+    largest = truth.argmax(axis=1)
+    return np.array([truth[largest == label].mean(axis=0) for label in largest])
 
 
 def _sources(n_rows: int, strength: float, rng: np.random.Generator) -> np.ndarray:

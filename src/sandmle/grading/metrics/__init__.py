@@ -1,5 +1,7 @@
 """Metrics by name. A module is imported only when one of its metrics is asked for."""
 
+from importlib import import_module
+
 from sandmle.errors import ConfigError
 from sandmle.grading.metrics.base import Metric, MetricUndefined, Role, Truth
 from sandmle.registry import names, resolve
@@ -7,6 +9,7 @@ from sandmle.registry import names, resolve
 GROUP = "sandmle.metrics"
 CUSTOM = "custom"
 """The metric of a task that brings an evaluator of its own; only its grader can make it."""
+_LIBRARIES = ("scipy.stats", "sklearn.metrics", "sklearn.preprocessing")
 _MODULES: dict[str, tuple[str, ...]] = {
     "auc": (
         "roc_auc",
@@ -58,9 +61,25 @@ def get_metric(name: str) -> Metric:
     return metric
 
 
+def load_libraries() -> None:
+    """Imports what most metrics load at their first use, for callers that have a clock on that."""
+    for name in _LIBRARIES:
+        import_module(name)
+
+
 def metric_names() -> tuple[str, ...]:
     """Returns the names of all metrics, built in and plugged in, sorted."""
     return names(_BUILTIN, GROUP)
 
 
-__all__ = ["CUSTOM", "GROUP", "Metric", "MetricUndefined", "Role", "Truth", "get_metric", "metric_names"]
+__all__ = [
+    "CUSTOM",
+    "GROUP",
+    "Metric",
+    "MetricUndefined",
+    "Role",
+    "Truth",
+    "get_metric",
+    "load_libraries",
+    "metric_names",
+]

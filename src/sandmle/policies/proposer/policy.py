@@ -14,20 +14,21 @@ from sandmle.grammars.json_reply import ACTIONS, JsonAction, parse_json_action, 
 from sandmle.grammars.operators import Analysis, read_job, read_score_line, render_analysis, render_script
 from sandmle.policies.base import SamplingParams
 from sandmle.policies.proposer.proposals import (
-    NATIVE_BLOCKS,
     Proposal,
     blocks_for,
     is_open,
     read_proposals,
+    read_seen,
     write_proposal,
 )
 from sandmle.policies.scripted import ScriptedPolicy, open_scripted
-from sandmle.policies.scripted.brief import read_bounds, read_brief
+from sandmle.policies.scripted.brief import Brief, brief_of_pieces, read_bounds, read_brief
 from sandmle.policies.scripted.engineers import ENGINEERS
-from sandmle.policies.scripted.explorer import helpful_blocks
-from sandmle.policies.scripted.habits import complaint
+from sandmle.policies.scripted.explorer import NATIVE_BLOCKS, helpful_blocks
+from sandmle.policies.scripted.habits import complaint, profile_of_pieces
 from sandmle.policies.scripted.moves import Desk
 from sandmle.policies.scripted.profile import Profile, read_profile
+from sandmle.policies.scripted.scripts import PIECES, unpack_script
 from sandmle.records import ActionKind, Completion, Message, Usage
 
 _TASK_HEADING = "# The competition"
@@ -36,6 +37,7 @@ _FALLBACK: Mapping[str, str] = MappingProxyType({"blend": "features", "features"
 """What to try when a script without a mistake of ours breaks; after that the sample submission."""
 _PLANS: Mapping[str, str] = MappingProxyType(
     {
+        "pieces": "I take the rows apart, look at the pieces, and fit a first model to them.",
         "sample": "I hand in the sample submission as it is.",
         "average": "I add up the mean answers in bins of the columns that tell most.",
         "linear": "I fit a linear model to the raw columns.",
@@ -73,8 +75,9 @@ class ProposerPolicy:
             return Completion(text=text, usage=Usage(requests=1))
         if transcript and _asks_for_json(transcript[0]):
             reply = await self._actor.generate(transcript, sampling)
-            if isinstance(parse_json_action(reply.text), JsonAction):
-                return reply
+            action = parse_json_action(reply.text)
+            if isinstance(action, JsonAction):
+                return reply.replace(text=render_json_action(_whole(action, read_brief(transcript[0].content))))
             return reply.replace(text=render_json_action(JsonAction("get_history")))  # a turn that forgets to act
         return await self._engineer.generate(transcript, sampling)
 
@@ -85,14 +88,20 @@ class ProposerPolicy:
         if job == "analyze":
             return render_analysis(analyze(prompt))
         task = system.partition(_TASK_HEADING)[2]
-        brief = read_brief(task)
-        profile, desk = read_profile(task, brief), Desk(brief, rng_seed)
-        if not is_open(profile) or profile is None:
+        brief, parents = read_brief(task), read_proposals(prompt)
+        seen = read_seen(parents, prompt) if brief.pieces else ""
+        profile, desk = _profile_of(task, brief, seen), Desk(brief, rng_seed)
+        if job == "debug":
+            proposal = mend(parents, prompt)
+        elif brief.pieces and profile is None and self._kind != "sample":
+            proposal = Proposal("pieces", rng_seed=desk.rng_seed % 1000)
+        elif not is_open(profile) or profile is None:
             proposal = Proposal("sample")
-        elif job == "debug":
-            proposal = mend(read_proposals(prompt), prompt)
         else:
-            proposal = self._propose(job, read_proposals(prompt), profile, desk, prompt)
+            proposal = self._propose(job, parents, profile, desk, prompt)
+        if (not is_open(profile) or profile is None) and proposal.kind != "pieces":
+            proposal = Proposal("sample")
+        proposal = replace(proposal, seen=seen)
         plan = _PLANS[proposal.kind].format(blocks=", ".join(proposal.blocks) or "none")
         return render_script(plan, write_proposal(proposal, desk, profile))
 
@@ -123,8 +132,10 @@ def improve(parents: list[Proposal], profile: Profile, desk: Desk, prompt: str) 
     """Returns the next step from a script that works: boosting, features, a blend, then another blend."""
     seed, known = desk.rng_seed % 1000, blocks_for(profile)
     parent = parents[0] if parents else Proposal("boosted")
-    if parent.kind == "boosted":
-        return Proposal("features", known, seed, low=parent.low, high=parent.high)
+    if parent.kind in ("boosted", "pieces"):
+        # Features alone may do worse, and then a greedy search never builds on them.
+        kind = "blend" if desk.chance("blend at once", 0.5) else "features"
+        return Proposal(kind, known, seed, low=parent.low, high=parent.high)
     if parent.kind == "features":
         return Proposal("blend", helpful_blocks(prompt, parent.blocks), seed, low=parent.low, high=parent.high)
     choices = tuple(name for name in known if name not in NATIVE_BLOCKS)
@@ -168,6 +179,22 @@ def analyze(prompt: str) -> Analysis:
     score = read_score_line(output)
     told = "It works." if works else complaint(output) or "It did not come to a valid submission."
     return Analysis(is_bug=not works, validation_score=score if works else None, summary=told)
+
+
+def _profile_of(task: str, brief: Brief, seen: str) -> Profile | None:
+    """Returns what is known of the rows, or of their pieces where they are to be taken apart."""
+    if not brief.pieces:
+        return read_profile(task, brief)
+    profile = read_profile(seen, brief_of_pieces(brief))
+    return None if profile is None else profile_of_pieces(profile, brief)
+
+
+def _whole(action: JsonAction, brief: Brief) -> JsonAction:
+    """Returns an action whose script takes the rows apart itself, since none finds what another one left."""
+    code, folder = action.params.get("code", ""), f'"{PIECES}'
+    if not brief.pieces or folder not in code or "os.makedirs" in code:
+        return action
+    return JsonAction(action.name, {"code": f"{unpack_script(brief.pieces, brief.n_pieces)}\n\n{code}"})
 
 
 class _JsonForm(FencedGrammar):

@@ -5,17 +5,17 @@ import re
 from dataclasses import asdict, dataclass, replace
 
 from sandmle.grammars.operators import SCORE_LINE
-from sandmle.policies.scripted.explorer import possible_blocks
+from sandmle.policies.scripted.explorer import NATIVE_BLOCKS, possible_blocks
 from sandmle.policies.scripted.moves import Desk
 from sandmle.policies.scripted.profile import Form, Profile
-from sandmle.policies.scripted.scripts import write_script
+from sandmle.policies.scripted.scripts import first_pieces_script, unpack_script, write_script
 from sandmle.policies.scripted.slips import draw_slip
 
 _HEAD = re.compile(r"^# Proposal: (\{.*\})$", re.MULTILINE)
 _VALIDATED = frozenset({"boosted", "features", "blend"})
 """Kinds whose scripts cross-validate."""
-NATIVE_BLOCKS = ("dates", "codes", "texts", "images", "traces", "places", "repeats")
-"""Blocks that turn a column no model can read into numbers; no proposal leaves them out."""
+_SEEN = re.compile(r"^(?:rows: |sample columns: |sample row: |answers sum to one: |\{'column': ).*$", re.MULTILINE)
+"""The lines of a look at the files from which a profile is read."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,14 @@ class Proposal:
     """What a script tries.
 
     Attributes:
-        kind: Template of the script: ``sample``, ``average``, ``linear``, ``boosted``, ``features`` or ``blend``.
+        kind: Template of the script: ``sample``, ``average``, ``linear``, ``boosted``, ``features``, ``blend``, or
+            ``pieces``, the first one for a task whose rows are to be taken apart.
         blocks: Blocks of features, for ``features`` and ``blend``.
         rng_seed: Of folds and bags.
         slips: The script has a mistake in it.
         low: Smallest value that may be predicted, once a complaint has named it.
         high: Largest value.
+        seen: What a look at the pieces of the rows printed, in a script that takes them apart.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Proposal:
     slips: bool = False
     low: float | None = None
     high: float | None = None
+    seen: str = ""
 
 
 def read_proposals(prompt: str) -> list[Proposal]:
@@ -56,7 +59,11 @@ def write_proposal(proposal: Proposal, desk: Desk, profile: Profile | None) -> s
         desk: Draws the mistake, where there is to be one.
         profile: The task; None where it could not be read, which only ``sample`` can do without.
     """
-    if profile is None or proposal.kind == "sample":
+    brief = desk.brief
+    if proposal.kind == "pieces":
+        code = first_pieces_script(brief.pieces, brief.n_pieces, brief.metric_name, proposal.rng_seed)
+        code = _with_score(code, higher_is_better=brief.higher_is_better)
+    elif profile is None or proposal.kind == "sample":
         code = write_script("sample")
     else:
         known = replace(
@@ -66,12 +73,26 @@ def write_proposal(proposal: Proposal, desk: Desk, profile: Profile | None) -> s
         )
         code = _script(proposal, known)
         if proposal.kind in _VALIDATED:
-            sign = "" if known.higher_is_better else "-"
-            code = f'{code}\nprint("{SCORE_LINE}", round(float({sign}best), 6))'
+            # The fit to pieces is measured in their own way; what is told rises and falls as the task's metric does.
+            higher = brief.higher_is_better if known.pieces else known.higher_is_better
+            code = _with_score(code, higher_is_better=higher)
+        if known.pieces:  # each script of a search runs in an empty folder
+            code = f"{unpack_script(brief.pieces, brief.n_pieces)}\n\n{code}"
     if proposal.slips:
         slip = draw_slip(desk, "proposal", 1.0, code, profile)
         code = code if slip is None else slip.code
     return f"# Proposal: {json.dumps(asdict(proposal))}\n{code}"
+
+
+def read_seen(proposals: list[Proposal], prompt: str) -> str:
+    """Returns what a look at the pieces printed: as an earlier script knew it, or as one printed it; else nothing."""
+    known = next((proposal.seen for proposal in proposals if proposal.seen), "")
+    return known or "\n".join(_SEEN.findall(prompt))
+
+
+def _with_score(code: str, *, higher_is_better: bool) -> str:
+    """Lets a script print its validation score; ``best`` holds it, more is better."""
+    return f'{code}\nprint("{SCORE_LINE}", round(float({"" if higher_is_better else "-"}best), 6))'
 
 
 def blocks_for(profile: Profile) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from sandmle.policies.scripted.moves import Desk, Plan, run, score, submitted
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import write_script
 
-_NATIVE = ("dates", "codes", "texts", "images", "traces", "graphs", "clouds", "videos", "places", "repeats")
+NATIVE_BLOCKS = ("dates", "codes", "texts", "images", "traces", "graphs", "clouds", "videos", "places", "repeats")
 """Blocks that turn a column no model can read into numbers."""
 
 
@@ -67,7 +67,7 @@ def helpful_blocks(observation: str, blocks: tuple[str, ...]) -> tuple[str, ...]
     """Returns the blocks that cross-validation chose, and those without which columns go unread."""
     found = re.search(r"blocks: \[(.*)\]", observation)
     chosen = re.findall(r"\w+", found[1]) if found else []
-    return tuple(name for name in blocks if name in _NATIVE or name in chosen)
+    return tuple(name for name in blocks if name in NATIVE_BLOCKS or name in chosen)
 
 
 def describe(profile: Profile) -> str:
@@ -84,7 +84,7 @@ def _script(desk: Desk, template: str, blocks: tuple[str, ...], profile: Profile
         template,
         p=profile,
         blocks=blocks,
-        native=[name for name in blocks if name in _NATIVE],
+        native=[name for name in blocks if name in NATIVE_BLOCKS],
         thrift=0.8,
         k=5,
         n_folds=3 if many else 5,

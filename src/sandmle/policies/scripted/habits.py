@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from sandmle.policies.scripted.brief import brief_of_pieces, read_bounds
+from sandmle.policies.scripted.brief import Brief, brief_of_pieces, read_bounds
 from sandmle.policies.scripted.moves import Desk, Move, finish, muse, refused, run, score, submitted
 from sandmle.policies.scripted.profile import Profile, read_profile
 from sandmle.policies.scripted.scripts import PIECES, unpack_script, write_script
@@ -24,11 +24,11 @@ def look(desk: Desk, *, muse_rate: float = 0.0) -> Generator[Move, str, Profile 
         observation = yield run(thought, write_script("look", root="input/"))
         profile = read_profile(observation, desk.brief)
         if profile is not None:
-            return (yield from _take_apart(desk, profile)) if desk.brief.pieces else profile
+            return (yield from _take_apart(desk)) if desk.brief.pieces else profile
     return None
 
 
-def _take_apart(desk: Desk, whole: Profile) -> Generator[Move, str, Profile | None]:
+def _take_apart(desk: Desk) -> Generator[Move, str, Profile | None]:
     """Makes a table of the rows' pieces and looks at it; returns what was seen of them."""
     brief = desk.brief
     code = f"{unpack_script(brief.pieces, brief.n_pieces)}\n\n{write_script('look', root=PIECES)}"
@@ -36,7 +36,12 @@ def _take_apart(desk: Desk, whole: Profile) -> Generator[Move, str, Profile | No
     profile = read_profile((yield run(thought, code)), brief_of_pieces(brief))
     if profile is None:
         return None
-    return replace(profile, pieces=brief.pieces, root=PIECES, metric_name=whole.metric_name)
+    return profile_of_pieces(profile, brief)
+
+
+def profile_of_pieces(seen: Profile, brief: Brief) -> Profile:
+    """Returns what a look at the pieces told, for scripts that predict for them and put the predictions together."""
+    return replace(seen, pieces=brief.pieces, root=PIECES, metric_name=brief.metric_name)
 
 
 def attempt(

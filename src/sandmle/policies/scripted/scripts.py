@@ -21,6 +21,22 @@ def unpack_script(kind: str, n_pieces: int) -> str:
     return write_script("unpack", kind=kind, k=n_pieces)
 
 
+def first_pieces_script(kind: str, n_pieces: int, metric_name: str, seed: int) -> str:
+    """Returns a script for a task that nothing is known of but that its rows are made of pieces.
+
+    It takes the rows apart, prints what a look at the pieces tells, and fits a first model to them.
+
+    Args:
+        kind: What a prediction is made of, as for :func:`unpack_script`.
+        n_pieces: Pieces in a row.
+        metric_name: The task's metric as its description calls it.
+        seed: Of the model.
+    """
+    whole = {"pieces": kind, "metric_name": metric_name}
+    model = write_script("pieces", kind=kind, seed=seed, p=whole)
+    return "\n\n".join([unpack_script(kind, n_pieces), write_script("look", root=PIECES), model])
+
+
 def write_script(template: str, **values: Any) -> str:
     """Returns a script.
 
