@@ -6,6 +6,7 @@ Its source stands before that of ``solver_script`` in the program that the gate 
 import json
 import re
 import wave
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ MOST_CROSSED = 6
 SIDE = 16
 SUMMARY = 12
 BLOCK_WEIGHT = 16
+PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
 
 
 class Data(NamedTuple):
@@ -83,6 +85,9 @@ def column_features(cells: pd.Series, n_train: int, folder: Path) -> tuple[list[
         return date_features(text), False
     if text.nunique() <= MOST_LEVELS:
         return indicators(text), False
+    if text.str.fullmatch(r"\S+( \S+){7,}").all() and text.str.count(" ").nunique() == 1 and is_numbers(text.iloc[0]):
+        series = np.array([cell.split() for cell in text], dtype=float)
+        return [series, *summed_up(series)], False
     if sample.str.count(" ").mean() >= 2:
         return text_features(text, n_train), False
     if sample.str.fullmatch(r"[A-Za-z]{8,}").all():
@@ -102,15 +107,24 @@ def series_features(frame: pd.DataFrame) -> list[Matrix]:
         series = frame[names].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
         if not np.isfinite(series).any():
             continue
-        series = np.where(np.isfinite(series), series, np.nanmedian(series))
-        steps = np.diff(series, axis=1)
-        time = np.linspace(-1, 1, series.shape[1])
-        centred = series - series.mean(axis=1, keepdims=True)
-        power = np.log1p(np.abs(np.fft.rfft(centred, axis=1)) ** 2)[:, 1:9]
-        made += [series.mean(axis=1), series.std(axis=1), series @ time, steps.std(axis=1)]
-        made += [series.max(axis=1), series.min(axis=1), series.argmax(axis=1).astype(float), np.abs(steps).max(axis=1)]
-        made += [(centred[:, 1:] * centred[:, :-1]).mean(axis=1), *power.T]
+        made += summed_up(np.where(np.isfinite(series), series, np.nanmedian(series)))
     return made
+
+
+def summed_up(series: Matrix) -> list[Matrix]:
+    """Returns level, spread, trend, wiggle, peaks and spectrum of series of one length, one a row."""
+    steps = np.diff(series, axis=1)
+    time = np.linspace(-1, 1, series.shape[1])
+    centred = series - series.mean(axis=1, keepdims=True)
+    power = np.log1p(np.abs(np.fft.rfft(centred, axis=1)) ** 2)[:, 1:9]
+    made = [series.mean(axis=1), series.std(axis=1), series @ time, steps.std(axis=1)]
+    made += [series.max(axis=1), series.min(axis=1), series.argmax(axis=1).astype(float), np.abs(steps).max(axis=1)]
+    return [*made, (centred[:, 1:] * centred[:, :-1]).mean(axis=1), *power.T]
+
+
+def is_numbers(cell: str) -> bool:
+    """Tells a cell of numbers from one of words."""
+    return all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", part) for part in cell.split())
 
 
 def indicators(cells: pd.Series) -> list[Matrix]:
@@ -168,14 +182,38 @@ def file_vectors(cells: pd.Series, folder: Path) -> list[Matrix]:
     if stored.is_file():  # one array for all files, numbered
         entries = np.load(stored)
         suffix = Path(cells.iloc[0]).suffix
-        places = cells.map(lambda cell: int(re.findall(r"\d+", cell)[-1]))
-        return [vector_of(suffix, entries[place]) for place in places]
+        chosen = [entries[int(re.findall(r"\d+", cell)[-1])] for cell in cells]
+        if suffix in PICTURES:
+            return list(picture_vectors(Image.fromarray(entry) for entry in chosen))
+        if suffix == ".wav":
+            return list(sound_vectors(np.array(chosen, dtype=float)))
+        return [table_vector(entry) for entry in chosen]
     sample = cells[cells != ""].head(40)
     if not sample.map(
         lambda cell: (folder / cell).is_file() if len(cell) < 200 and "\x00" not in cell else False
     ).all():
         return []
+    if all(cell.lower().endswith(PICTURES) for cell in cells):
+        return list(picture_vectors(opened(folder, cells)))
+    if all(cell.lower().endswith(".wav") for cell in cells):
+        sounds = [read_sound(folder / cell) for cell in cells]
+        length = min(len(sound) for sound in sounds)
+        return list(sound_vectors(np.array([sound[:length] for sound in sounds])))
     return [file_vector(folder / cell) for cell in cells]
+
+
+def opened(folder: Path, names: pd.Series) -> Iterator[Image.Image]:
+    """Yields pictures, one at a time."""
+    for name in names:
+        with Image.open(folder / name) as picture:
+            yield picture
+
+
+def picture_vectors(pictures: Iterable[Image.Image]) -> Matrix:
+    """Returns the grey pixels of small copies, and their summaries, one row a picture."""
+    small = [np.asarray(picture.convert("L").resize((SIDE, SIDE))) for picture in pictures]
+    grey = np.array(small, dtype=float) / 255
+    return np.hstack([grey.reshape(len(grey), -1), surface_summary(grey)])
 
 
 def media_features(vectors: list[Matrix], n_train: int) -> list[Matrix]:
@@ -192,30 +230,26 @@ def media_features(vectors: list[Matrix], n_train: int) -> list[Matrix]:
 def file_vector(path: Path) -> Matrix:
     """Returns one file as numbers; the last ``SUMMARY`` of them sum the file up."""
     suffix = path.suffix.lower()
-    if suffix == ".wav":
-        with wave.open(str(path), "rb") as sound:
-            kind = {1: np.uint8, 2: np.int16, 4: np.int32}[sound.getsampwidth()]
-            return vector_of(suffix, np.frombuffer(sound.readframes(sound.getnframes()), dtype=kind))
-    if suffix in (".png", ".jpg", ".jpeg", ".bmp"):
-        with Image.open(path) as picture:
-            return vector_of(".png", np.asarray(picture.convert("L")))
     if suffix == ".json":
         return json_vector(path.read_bytes())
     if suffix == ".csv":
-        numbers = pd.read_csv(path).select_dtypes("number").to_numpy(dtype=float)
-        return vector_of(suffix, numbers)
+        return table_vector(read_table(path))
     return text_vector(path.read_bytes())
 
 
-def vector_of(suffix: str, values: Matrix) -> Matrix:
-    """Returns what a file of a kind holds as numbers."""
-    if suffix == ".wav":
-        return sound_vector(values.astype(float))
-    if suffix == ".csv":
-        return table_vector(values)
-    picture = Image.fromarray(values).convert("L").resize((SIDE, SIDE))
-    grey = np.asarray(picture, dtype=float) / 255
-    return np.concatenate([grey.ravel(), surface_summary(grey)])
+def read_sound(path: Path) -> Matrix:
+    """Returns the samples of a sound."""
+    with wave.open(str(path), "rb") as sound:
+        kind = {1: np.uint8, 2: np.int16, 4: np.int32}[sound.getsampwidth()]
+        return np.frombuffer(sound.readframes(sound.getnframes()), dtype=kind).astype(float)
+
+
+def read_table(path: Path) -> Matrix:
+    """Returns the numbers of a table."""
+    try:
+        return np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    except ValueError:  # it holds words or gaps
+        return pd.read_csv(path).select_dtypes("number").to_numpy(dtype=float)
 
 
 def text_vector(data: bytes) -> Matrix:
@@ -265,26 +299,37 @@ def table_vector(values: Matrix) -> Matrix:
     return np.array(found)
 
 
-def sound_vector(signal: Matrix) -> Matrix:
-    """Returns the log energies of 32 bands, and a summary."""
-    power = np.abs(np.fft.rfft(signal - signal.mean())) ** 2
-    bands = np.log1p([band.mean() if len(band) else 0.0 for band in np.array_split(power, 32)])
-    quarters = [part.std() for part in np.array_split(signal, 8)]
-    crossings = float(np.mean(np.diff(np.sign(signal - signal.mean())) != 0))
-    return np.concatenate([bands, quarters, [signal.std(), signal.mean(), crossings, float(power.argmax())]])
+def sound_vectors(signals: Matrix) -> Matrix:
+    """Returns the log energies of 32 bands, and a summary, of each sound.
+
+    Args:
+        signals: Sounds of one length # [n, n_samples]
+    """
+    centred = signals - signals.mean(axis=1, keepdims=True)
+    power = np.abs(np.fft.rfft(centred, axis=1)) ** 2
+    n = len(signals)
+    bands = [band.mean(axis=1) if band.shape[1] else np.zeros(n) for band in np.array_split(power, 32, axis=1)]
+    parts = [part.std(axis=1) for part in np.array_split(signals, 8, axis=1)]
+    crossings = np.mean(np.diff(np.sign(centred), axis=1) != 0, axis=1)
+    summary = [signals.std(axis=1), signals.mean(axis=1), crossings, power.argmax(axis=1).astype(float)]
+    return np.column_stack([*np.log1p(bands), *parts, *summary])
 
 
 def surface_summary(grey: Matrix) -> Matrix:
-    """Returns brightness, contrast, gradients both ways, quarters and the centre against the rim."""
-    across, down = np.abs(np.diff(grey, axis=1)).mean(), np.abs(np.diff(grey, axis=0)).mean()
-    half = SIDE // 2
-    quarters = [grey[r : r + half, c : c + half].mean() for r in (0, half) for c in (0, half)]
-    centre = grey[SIDE // 4 : -SIDE // 4, SIDE // 4 : -SIDE // 4].mean()
-    dark = float((grey < grey.mean() - grey.std()).mean())
-    bright = float((grey > grey.mean() + grey.std()).mean())
-    return np.array(
-        [grey.mean(), grey.std(), across, down, across - down, *quarters, centre - grey.mean(), dark, bright]
-    )
+    """Returns brightness, contrast, gradients both ways, quarters and the centre against the rim, for each picture.
+
+    Args:
+        grey: Pictures # [n, SIDE, SIDE]
+    """
+    inside = (1, 2)
+    mean, spread = grey.mean(axis=inside), grey.std(axis=inside)
+    across, down = (np.abs(np.diff(grey, axis=axis)).mean(axis=inside) for axis in (2, 1))
+    half, rim = SIDE // 2, SIDE // 4
+    quarters = [grey[:, r : r + half, c : c + half].mean(axis=inside) for r in (0, half) for c in (0, half)]
+    centre = grey[:, rim:-rim, rim:-rim].mean(axis=inside)
+    dark = (grey < (mean - spread)[:, None, None]).mean(axis=inside)
+    bright = (grey > (mean + spread)[:, None, None]).mean(axis=inside)
+    return np.column_stack([mean, spread, across, down, across - down, *quarters, centre - mean, dark, bright])
 
 
 def crossed(columns: list[Matrix]) -> list[Matrix]:

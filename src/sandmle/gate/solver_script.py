@@ -41,7 +41,7 @@ def class_models(data: Data, n_classes: int, *, is_one_of_many: bool = False) ->
         found.append(linear(data.x.shape[1], LogisticRegression(C=0.03, max_iter=300)))
     if n_classes <= 8:
         found += [LGBMClassifier(**boosting()), LGBMClassifier(**boosting() | {"n_estimators": 20, "num_leaves": 4})]
-    found.append(ExtraTreesClassifier(60, min_samples_leaf=3, max_features=0.2, random_state=0))
+    found.append(ExtraTreesClassifier(40, min_samples_leaf=3, max_features=0.2, random_state=0))
     return found
 
 
@@ -49,7 +49,7 @@ def value_models(data: Data) -> list[Any]:
     """Returns regressors to choose from."""
     widths = sorted({data.n_single, data.x.shape[1]})
     ridges = [linear(width, RidgeCV(np.logspace(-1, 4, 8))) for width in widths]
-    trees = ExtraTreesRegressor(60, min_samples_leaf=3, max_features=0.3, random_state=0)
+    trees = ExtraTreesRegressor(40, min_samples_leaf=3, max_features=0.3, random_state=0)
     return [*ridges, LGBMRegressor(**boosting()), trees]
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import yaml
 from threadpoolctl import threadpool_limits
 
-from sandmle.authoring.plan import Facts, TaskPlan
+from sandmle.authoring.plan import Evaluation, Facts, TaskPlan
 from sandmle.authoring.procedural.dataset import TRAIN, Dataset
 from sandmle.authoring.procedural.developer import develop
 from sandmle.authoring.procedural.difficulty import named_difficulty
 from sandmle.authoring.procedural.ladder import best_constant_option
-from sandmle.authoring.procedural.mlops import evaluate
+from sandmle.authoring.procedural.mlops import evaluate, is_within_reach
 from sandmle.authoring.procedural.publish import (
     ORACLE_FILE,
     Published,
@@ -37,11 +37,12 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "pillow")
 
 @dataclass(frozen=True)
 class Draw:
-    """A plan, its rows, and the order in which they are published."""
+    """A plan, its rows, the order in which they are published, and how many draws came before."""
 
     plan: TaskPlan
     dataset: Dataset
     order: Published
+    attempt: int
 
 
 class ProceduralAuthor:
@@ -68,6 +69,8 @@ class ProceduralAuthor:
         """
         self.preset: ThresholdPreset = preset
         self.difficulty = named_difficulty(difficulty)
+        # So that a task just proposed is made again without its baselines; without it the result is the same.
+        self._settled: dict[tuple[str, int], int] = {}
 
     def propose(self, seed: SeedRecord, rng_seed: int) -> BundleDraft:
         """Returns a whole task with its thresholds.
@@ -76,13 +79,9 @@ class ProceduralAuthor:
             AuthoringError: No usable data after a few draws, or the ladder gives no thresholds.
         """
         with threadpool_limits(1):
-            draw = self.draw(seed, rng_seed)
+            draw, evaluation = self._settle(seed, rng_seed)
             dataset, order, plan = draw.dataset, draw.order, draw.plan
             files = data_files(dataset, order)
-            try:
-                evaluation = evaluate(dataset, order, self.preset)
-            except MetricUndefined as error:
-                raise AuthoringError(f"{plan.metric} is undefined on the drawn rows: {error}") from error
             files[SAMPLE_FILE] = evaluation.sample_submission
             files[ORACLE_FILE] = evaluation.oracle_submission
         limits = TaskLimits()
@@ -129,19 +128,46 @@ class ProceduralAuthor:
             AuthoringError: As in ``propose``.
         """
         with threadpool_limits(1):
-            draw = self.draw(seed, rng_seed)
+            if (seed.id, rng_seed) in self._settled:
+                draw = self.draw(seed, rng_seed, self._settled[seed.id, rng_seed])
+            else:
+                draw, _ = self._settle(seed, rng_seed)
             files = data_files(draw.dataset, draw.order)
             files[SAMPLE_FILE] = sample_submission(draw.dataset, draw.order, best_constant_option(draw.dataset))
         return files
 
-    def draw(self, seed: SeedRecord, rng_seed: int) -> Draw:
+    def _settle(self, seed: SeedRecord, rng_seed: int) -> tuple[Draw, Evaluation]:
+        """Draws until solvers who know nothing of the rule get past the median, or the draws run out.
+
+        Raises:
+            AuthoringError: As in ``propose``.
+        """
+        first = 0
+        while True:
+            draw = self.draw(seed, rng_seed, first)
+            plan = draw.plan
+            try:
+                evaluation = evaluate(draw.dataset, draw.order, self.preset)
+            except MetricUndefined as error:
+                raise AuthoringError(f"{plan.metric} is undefined on the drawn rows: {error}") from error
+            first = draw.attempt + 1
+            if first == _ATTEMPTS or is_within_reach(evaluation.thresholds, evaluation.ladder):
+                self._settled[seed.id, rng_seed] = draw.attempt
+                return draw, evaluation
+
+    def draw(self, seed: SeedRecord, rng_seed: int, first: int = 0) -> Draw:
         """Returns plan and data, drawn until they are usable.
+
+        Args:
+            seed: The seed.
+            rng_seed: Tells tasks of one seed apart.
+            first: Number of the draw to begin with.
 
         Raises:
             AuthoringError: They never were.
         """
         reason = ""
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(first, _ATTEMPTS):
             key = (self.version, seed.id, rng_seed, self.difficulty, attempt)
             plan = make_plan(seed, rng_seed, version=self.version, difficulty=self.difficulty, attempt=attempt)
             try:
@@ -149,7 +175,7 @@ class ProceduralAuthor:
             except AuthoringError as error:
                 reason = str(error)
                 continue
-            return Draw(plan=plan, dataset=dataset, order=arrange(dataset, rng_for("order", *key)))
+            return Draw(plan=plan, dataset=dataset, order=arrange(dataset, rng_for("order", *key)), attempt=attempt)
         raise AuthoringError(f"no usable data for {seed.id} with rng_seed {rng_seed} in {_ATTEMPTS} draws: {reason}")
 
 

@@ -4,8 +4,11 @@ from sandmle.authoring.plan import Evaluation
 from sandmle.authoring.procedural.dataset import Dataset
 from sandmle.authoring.procedural.ladder import best_constant_option, best_oracle_option, climb
 from sandmle.authoring.procedural.publish import Published, oracle_submission, sample_submission
-from sandmle.grading import calibrated, paper
-from sandmle.records import ThresholdPreset
+from sandmle.grading import calibrated, paper, threshold_problems
+from sandmle.records import Ladder, ThresholdPreset, Thresholds, Tier
+
+LEAST_LEAD = 0.12
+"""Part of the way from the median to gold that the tuned solver on raw columns goes, at least."""
 
 
 def evaluate(dataset: Dataset, order: Published, preset: ThresholdPreset) -> Evaluation:
@@ -22,3 +25,12 @@ def evaluate(dataset: Dataset, order: Published, preset: ThresholdPreset) -> Eva
         sample_submission=sample_submission(dataset, order, constant_option),
         oracle_submission=oracle_submission(dataset, order, oracle_option),
     )
+
+
+def is_within_reach(thresholds: Thresholds, ladder: Ladder) -> bool:
+    """Tells whether milestones lie apart, and a careful solver that knows nothing of the rule gets past the median."""
+    if threshold_problems(thresholds, ladder, ladder.direction):
+        return False
+    median, gold = thresholds.median.score, thresholds.gold.score
+    tuned = ladder.best(Tier.TUNED).score
+    return ladder.direction.gain(tuned, median) >= LEAST_LEAD * ladder.direction.gain(gold, median)

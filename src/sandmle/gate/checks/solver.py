@@ -1,4 +1,4 @@
-"""An independent solver, which knows nothing of the rule, reaches the median."""
+"""An independent solver, which knows nothing of the rule, reaches the median, but for luck."""
 
 from sandmle.errors import SandmleError
 from sandmle.gate.base import Check, Finding, GateContext
@@ -9,7 +9,7 @@ _DECIMALS = 4
 
 
 def run(context: GateContext) -> Finding:
-    """Grades what the solver wrote in the sandbox.
+    """Grades what the solver wrote in the sandbox; its score on these rows is uncertain by a standard error.
 
     Raises:
         SandmleError: The solver broke, so that nothing is known about the task.
@@ -26,11 +26,10 @@ def run(context: GateContext) -> Finding:
     if report.score is None:
         raise SandmleError(f"the solver's submission was not graded: {report.message}")
     score = round(report.score, _DECIMALS)
-    message = (
-        ""
-        if spec.direction.at_least(report.score, median)
-        else f"the solver scores {score}, the median is {median:.6g}"
-    )
+    error = spec.thresholds.median.standard_error or 0.0
+    message = ""
+    if spec.direction.gain(report.score, median) < -error:
+        message = f"the solver scores {score}, the median is {median:.6g} with a standard error of {error:.2g}"
     return Finding(not message, message, score, median)
 
 
