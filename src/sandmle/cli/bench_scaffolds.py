@@ -110,7 +110,8 @@ def _show(report: "ScaffoldBench", problems: list[str]) -> None:
         )
     for cost in report.costs:
         screen.print(
-            f"{cost.scaffold}: {cost.n_steps} steps in {cost.wall_s:.0f} s; beyond model and code a step costs "
+            f"{cost.scaffold}: {cost.n_steps} steps in {cost.wall_s:.0f} s; beyond model, code and grading a step "
+            "costs "
             f"{1000 * cost.overhead_cpu_s:.1f} ms of CPU and {1000 * cost.overhead_wall_s:.1f} ms on the wall clock",
             markup=False,
         )

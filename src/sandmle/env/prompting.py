@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import PurePosixPath
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -51,11 +50,11 @@ def opening_messages(
 
 def list_files(paths: Sequence[str]) -> list[str]:
     """Returns one line a file, with folders of many files drawn together into one line."""
-    folders = Counter(str(PurePosixPath(path).parent) for path in paths)
+    folders = Counter(path.rpartition("/")[0] for path in paths)
     lines: list[str] = []
     for path in sorted(paths):
-        folder = str(PurePosixPath(path).parent)
-        line = path if folder == "." or folders[folder] <= 3 else f"{folder}/ ({folders[folder]} files)"
+        folder = path.rpartition("/")[0]
+        line = path if not folder or folders[folder] <= 3 else f"{folder}/ ({folders[folder]} files)"
         if line not in lines[-1:]:
             lines.append(line)
     if len(lines) > _MAX_LISTED:

@@ -1,7 +1,7 @@
 """The four scaffolds side by side: scripted engineers on the same synthetic tasks, what they reach and what it costs.
 
-Model time is what the engineers take to write a reply, code time what the sandbox takes for a script; the rest of an
-episode is the overhead of scaffold, episode and grading.
+Model time is what the engineers take to write a reply, code time what the sandbox takes for a script, grading time what
+the grade at the end takes; the rest of an episode is the overhead of scaffold and episode.
 """
 
 import datetime
@@ -18,11 +18,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
+from sandmle.env.feedback import Leaderboard
 from sandmle.errors import ConfigError, unknown_name
+from sandmle.grading import Grader, SubmissionProblem
 from sandmle.grading.metrics import load_libraries
 from sandmle.policies import Policy, SamplingParams, open_policy
 from sandmle.policies.scripted import SCRIPTED_NAMES
-from sandmle.records import Completion, ExecResult, Message, Record, Trajectory
+from sandmle.records import Completion, ExecResult, GradeReport, Message, Record, Trajectory
 from sandmle.rollouts import RolloutConfig, RolloutProgress, load_tasks, plan, read_trajectories, run_rollouts
 from sandmle.sandbox import open_backend
 from sandmle.sandbox.base import ExecRequest, Sandbox
@@ -72,9 +74,9 @@ class ScaffoldCost(Record):
     wall_s: float
     """From the first episode's start to the last one's end."""
     overhead_cpu_s: float
-    """CPU of a step in this process beyond the model's."""
+    """CPU of a step in this process beyond the model's, the grading's and what watching the script takes."""
     overhead_wall_s: float
-    """Seconds of a step beyond model and code, with as many episodes at once as the sandbox has workers."""
+    """Seconds of a step beyond model, code and grading, with as many episodes at once as the sandbox has workers."""
 
 
 class ScaffoldBench(Record):
@@ -202,18 +204,20 @@ def _measured(
         out,
         sandbox=_TimedSandbox(sandbox, ledger),
         policies=policies,
+        open_grader=lambda bundle: _TimedGrader(bundle, ledger),
         in_flight=sandbox.workers,
         on_progress=on_progress,
     )
     wall_s, own_cpu_s = time.monotonic() - began_s, time.process_time() - began_cpu_s
     made = list(read_trajectories(out))
     n_steps = max(1, sum(len(each.nodes) or len(each.steps) for each in made))
-    beyond_s = sum(each.wall_s - each.model_s for each in made) - ledger.spent_s["code"]
+    spent = ledger.spent_s
+    beyond_s = sum(each.wall_s - each.model_s for each in made) - spent["code"] - spent["grading"]
     return ScaffoldCost(
         scaffold=config.scaffold,
         n_steps=n_steps,
         wall_s=wall_s,
-        overhead_cpu_s=(own_cpu_s - ledger.spent_s["model"]) / n_steps,
+        overhead_cpu_s=(own_cpu_s - spent["model"] - spent["code_cpu"] - spent["grading_cpu"]) / n_steps,
         overhead_wall_s=max(0.0, beyond_s) / n_steps,
     )
 
@@ -249,7 +253,7 @@ class _Ledger:
     """Adds up seconds by kind of work. Thread-safe."""
 
     def __init__(self) -> None:
-        self.spent_s = {"model": 0.0, "code": 0.0}
+        self.spent_s = {"model": 0.0, "code": 0.0, "code_cpu": 0.0, "grading": 0.0, "grading_cpu": 0.0}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -280,6 +284,24 @@ class _TimedPolicy:
         await self._policy.aclose()
 
 
+class _TimedGrader:
+    """A grader whose grades are timed; looks at the form of a submission belong to the episode and are not."""
+
+    def __init__(self, bundle: Bundle, ledger: _Ledger) -> None:
+        self._ledger = ledger
+        with ledger.adding("grading_cpu", time.thread_time):
+            self._grader = Grader(bundle)
+
+    def grade(self, submission: bytes | None, *, leaderboard: Leaderboard = "private") -> GradeReport:
+        """Grades a submission."""
+        with self._ledger.adding("grading", time.monotonic), self._ledger.adding("grading_cpu", time.thread_time):
+            return self._grader.grade(submission, leaderboard=leaderboard)
+
+    def check(self, submission: bytes | None) -> SubmissionProblem | None:
+        """Returns what is wrong with the form of a submission."""
+        return self._grader.check(submission)
+
+
 class _TimedSandbox:
     """A sandbox whose executions are timed on the wall clock; the looks at the files that are no steps are in it."""
 
@@ -294,7 +316,7 @@ class _TimedSandbox:
 
     def execute(self, request: ExecRequest) -> ExecResult:
         """Runs code; see :class:`sandmle.sandbox.base.Sandbox`."""
-        with self._ledger.adding("code", time.monotonic):
+        with self._ledger.adding("code", time.monotonic), self._ledger.adding("code_cpu", time.thread_time):
             return self._sandbox.execute(request)
 
     def close(self) -> None:

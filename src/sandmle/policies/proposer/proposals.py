@@ -12,8 +12,8 @@ from sandmle.policies.scripted.scripts import first_pieces_script, unpack_script
 from sandmle.policies.scripted.slips import draw_slip
 
 _HEAD = re.compile(r"^# Proposal: (\{.*\})$", re.MULTILINE)
-_VALIDATED = frozenset({"boosted", "features", "blend"})
-"""Kinds whose scripts cross-validate."""
+_TUNED = frozenset({"boosted", "features", "blend"})
+"""Kinds whose scripts choose by cross-validation; the others are asked what it gives."""
 _SEEN = re.compile(r"^(?:rows: |sample columns: |sample row: |answers sum to one: |\{'column': ).*$", re.MULTILINE)
 """The lines of a look at the files from which a profile is read."""
 
@@ -72,7 +72,7 @@ def write_proposal(proposal: Proposal, desk: Desk, profile: Profile | None) -> s
             high=profile.high if proposal.high is None else proposal.high,
         )
         code = _script(proposal, known)
-        if proposal.kind in _VALIDATED:
+        if proposal.kind != "sample":
             # The fit to pieces is measured in their own way; what is told rises and falls as the task's metric does.
             higher = brief.higher_is_better if known.pieces else known.higher_is_better
             code = _with_score(code, higher_is_better=higher)
@@ -119,7 +119,8 @@ def _script(proposal: Proposal, profile: Profile) -> str:
         slow_grid=False,
         forgets_missing=False,
         quick=many,
-        careful=proposal.kind in _VALIDATED,
-        tuned=proposal.kind in _VALIDATED,
-        bags=3 if profile.n_classes > 2 or len(profile.predicted) > 2 else 6,
+        careful=proposal.kind in _TUNED,
+        tuned=proposal.kind in _TUNED,
+        scored=proposal.kind not in _TUNED,
+        bags=2 if profile.n_classes > 2 or len(profile.predicted) > 2 else 4,
     )

@@ -93,5 +93,5 @@ def _script(desk: Desk, template: str, blocks: tuple[str, ...], profile: Profile
         quick=many,
         careful=True,
         tuned=True,
-        bags=3 if profile.n_classes > 2 or len(profile.predicted) > 2 else 6,
+        bags=2 if profile.n_classes > 2 or len(profile.predicted) > 2 else 4,
     )

@@ -44,7 +44,11 @@ def write_script(template: str, **values: Any) -> str:
         template: Name of a file in ``templates``, without ``.py.j2``.
         values: What the template needs; ``p`` is the :class:`Profile`.
     """
-    text = _environment().get_template(f"{template}.py.j2").render(**{"done": SUBMITTED, "tuned": False, **values})
+    text = (
+        _environment()
+        .get_template(f"{template}.py.j2")
+        .render(**{"done": SUBMITTED, "tuned": False, "scored": False, **values})
+    )
     return _tidy(text)
 
 
