@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from sandmle.authoring.plan import TaskPlan
 from sandmle.authoring.procedural.author import ProceduralAuthor
 from sandmle.policies.scripted.brief import Brief, brief_of_pieces, read_brief
 from sandmle.policies.scripted.moves import SUBMITTED
@@ -45,33 +46,33 @@ def read(data: bytes) -> pd.DataFrame:
     ],
 )
 def test_taken_apart_and_put_together_the_answers_are_the_same(tmp_path: Path, seed: str, kind: str) -> None:
-    author = ProceduralAuthor()
-    draw = author.draw(load_seed(seed), 11)
-    for path, data in author.regenerate(load_seed(seed), 11).items():
+    draft = ProceduralAuthor().propose(load_seed(seed), 11)
+    plan = TaskPlan.model_validate_json(draft.files["provenance/plan.json"])
+    for path, data in draft.files.items():
         if path.startswith("public/"):
             file = tmp_path / "input" / path.removeprefix("public/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
     # The training rows stand in for the test rows, so that the truth is known.
     train = read((tmp_path / "input/train.csv").read_bytes())
-    target = draw.plan.target.columns[0]
+    target = plan.target.columns[0]
     train.drop(columns=target).to_csv(tmp_path / "input/test.csv", index=False)
-    train[[draw.plan.id_column, target]].to_csv(tmp_path / "input/sample_submission.csv", index=False)
-    done, output = execute(unpack_script(kind, draw.plan.n_pieces), tmp_path)
+    train[[plan.id_column, target]].to_csv(tmp_path / "input/sample_submission.csv", index=False)
+    done, output = execute(unpack_script(kind, plan.n_pieces), tmp_path)
     assert done, output
     pieces = pd.read_csv(tmp_path / "pieces/train.csv")
-    assert len(pieces) == len(train) * draw.plan.n_pieces
+    assert len(pieces) == len(train) * plan.n_pieces
     done, output = execute(_WRITE_TRUTH, tmp_path)
     assert done, output
-    done, output = execute(write_script("pack", p={"pieces": kind, "metric_name": draw.plan.metric}), tmp_path)
+    done, output = execute(write_script("pack", p={"pieces": kind, "metric_name": plan.metric}), tmp_path)
     assert done, output
     again = read((tmp_path / "submission.csv").read_bytes())
-    assert list(again.columns) == [draw.plan.id_column, target]
+    assert list(again.columns) == [plan.id_column, target]
     if kind == "boxes":  # boxes come with a confidence of their own
         again[target] = again[target].str.replace(" 1.000 ", " 1 ")
     assert again[target].tolist() == train[target].tolist()
     # What a search begins with: one script that takes apart, looks, and predicts.
-    code = f"{first_pieces_script(kind, draw.plan.n_pieces, draw.plan.metric, 1)}\nprint('best', best)"
+    code = f"{first_pieces_script(kind, plan.n_pieces, plan.metric, 1)}\nprint('best', best)"
     done, output = execute(code, tmp_path)
     assert done, output
     assert SUBMITTED in output

@@ -22,6 +22,7 @@ MOST_CROSSED = 6
 SIDE = 16
 SUMMARY = 12
 BLOCK_WEIGHT = 16
+FAR = 4.0
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
 
 
@@ -58,7 +59,7 @@ def lively(blocks: list[Matrix], n_train: int) -> Matrix:
         columns = columns[:, np.ptp(columns[:n_train], axis=0) > 0]
         if columns.shape[1]:
             scaled = (columns - columns[:n_train].mean(axis=0)) / columns[:n_train].std(axis=0)
-            made.append(scaled * min(1.0, np.sqrt(BLOCK_WEIGHT / columns.shape[1])))
+            made.append(scaled.clip(-FAR, FAR) * min(1.0, np.sqrt(BLOCK_WEIGHT / columns.shape[1])))
     return np.hstack(made) if made else np.zeros((len(blocks[0]), 1))
 
 
