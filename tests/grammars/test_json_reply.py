@@ -95,3 +95,18 @@ def test_a_script_is_read_back_with_its_plan() -> None:
     assert parse_script("```python\nx =", FinishReason.LENGTH).status is ReplyStatus.TRUNCATED
     thought = parse_script(f"<think>```python\nno\n```</think>Plan.\n```python\n{CODE}\n```")
     assert (thought.plan, thought.code) == ("Plan.", CODE)
+
+
+def test_half_a_surrogate_pair_in_an_escape_can_be_written_down() -> None:
+    action = parse_json_action(r'{"action": "execute_code", "params": {"code": "x = 1  # \ud800"}}')
+    assert isinstance(action, JsonAction)
+    assert action.params["code"].encode() == "x = 1  # \ufffd".encode()
+    analysis = parse_analysis(r'{"is_bug": false, "validation_score": 0.5, "summary": "\udfff."}')
+    assert analysis is not None
+    assert analysis.summary.encode() == "\ufffd.".encode()
+
+
+@pytest.mark.parametrize("text", ["1e308", "-1.7e308", "1e101"])
+def test_numbers_beyond_any_metric_are_no_scores(text: str) -> None:
+    assert read_number(float(text)) is None
+    assert read_number(text) is None

@@ -10,6 +10,7 @@ from typing import Any
 from sandmle.grammars.scan import clean_text, strip_thinking
 
 _MAX_BRACES = 200
+_LARGEST = 1e100
 
 ACTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -51,14 +52,17 @@ def read_object(text: str) -> dict[str, Any] | None:
 
 
 def read_number(value: Any) -> float | None:
-    """Returns a finite number from a JSON value: integers and numbers written as text count, true and NaN do not."""
+    """Returns a number from a JSON value: integers and numbers written as text count, true and NaN do not.
+
+    Numbers beyond any metric count as none too: sums and differences of them are infinite.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    return number if math.isfinite(number) and abs(number) <= _LARGEST else None
 
 
 def parse_json_action(text: str) -> JsonAction | str:
@@ -75,7 +79,8 @@ def parse_json_action(text: str) -> JsonAction | str:
     for key in wanted:
         if not isinstance(params.get(key), str) or not params[key].strip():
             return f'{name} needs "params" with the text "{key}".'
-    return JsonAction(name, {key: params[key] for key in wanted})
+    # Escapes become characters only in the decoder: half a surrogate pair could not be written down.
+    return JsonAction(name, {key: clean_text(params[key]) for key in wanted})
 
 
 def render_json_action(action: JsonAction) -> str:

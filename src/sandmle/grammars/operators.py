@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sandmle.grammars.base import Action
 from sandmle.grammars.fenced import FencedGrammar
 from sandmle.grammars.json_reply import read_number, read_object
-from sandmle.grammars.scan import strip_thinking
+from sandmle.grammars.scan import clean_text, strip_thinking
 from sandmle.records import ActionKind, FinishReason, ReplyStatus
 
 OPERATORS: tuple[str, ...] = ("draft", "debug", "improve", "crossover", "analyze")
@@ -93,7 +93,7 @@ def parse_analysis(text: str) -> Analysis | None:
     return Analysis(
         is_bug=found["is_bug"],
         validation_score=read_number(found.get("validation_score")),
-        summary=summary.strip() if isinstance(summary, str) else "",
+        summary=clean_text(summary).strip() if isinstance(summary, str) else "",
     )
 
 

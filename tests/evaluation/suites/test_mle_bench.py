@@ -115,6 +115,14 @@ def test_half_prepared_competitions_are_named_with_the_command(data: Path, path:
     assert f"run `mlebench prepare -c {CACTUS}" in sentence
 
 
+def test_answers_without_rows_stop_no_other_competition(data: Path) -> None:
+    file = data / CACTUS / "prepared" / "private" / "test.csv"
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+    tasks = MleBenchLiteSuite(options(data, CACTUS, PIZZA)).load()
+    assert "holds no answers; prepare the competition again" in tasks.missing[CACTUS]
+    assert PIZZA in tasks.bundles
+
+
 def test_missing_data_unknown_ids_and_lists_are_one_sentence(data: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="mlebench prepare --lite --data-dir"):
         MleBenchLiteSuite(options(tmp_path / "nowhere")).load()

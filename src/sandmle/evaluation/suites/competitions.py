@@ -122,6 +122,8 @@ def competition_bundle(
         n_rows = count_rows(data, ANSWER_CAPS)
     except TableError as error:
         raise BundleError(f"competition {rule.id}: its answers cannot be read: {error}") from error
+    if n_rows == 0:
+        raise BundleError(f"competition {rule.id}: {files.answers} holds no answers; prepare the competition again")
     if not rule.id_column:
         rule = rule.replace(id_column=header[0])
     target = rule.target(header)
