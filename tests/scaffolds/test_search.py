@@ -13,7 +13,7 @@ from sandmle.grading import Grader
 from sandmle.grammars.operators import Analysis, render_analysis
 from sandmle.policies import PolicyOptions
 from sandmle.policies.chat import ChatPolicy
-from sandmle.records import GradeReport, Medal, TrajectoryStatus, Usage
+from sandmle.records import GradeReport, Medal, SearchNode, TrajectoryStatus, Usage
 from sandmle.scaffolds import BUILTIN, open_scaffold, scaffold_names
 from sandmle.scaffolds.journal import JournalEntry, JournalHead, open_journal
 from sandmle.tasks import Bundle
@@ -214,11 +214,29 @@ async def test_a_journal_that_cannot_be_written_is_a_fault_of_ours(
     assert (made.status, made.reward) == (TrajectoryStatus.ROLLOUT_ERROR, None)
 
 
+def node(index: int, **changes: Any) -> SearchNode:
+    return SearchNode(**{"index": index, "operator": "draft", "is_buggy": True, **changes})
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [node(5), node(1, parents=(9,)), node(1, step=77)],
+    ids=["a gap", "a parent that is none", "a step that is none"],
+)
+def test_an_edited_journal_counts_up_to_the_edit(tmp_path: Path, edited: SearchNode) -> None:
+    head = JournalHead(task_hash="a", scaffold="aide", settings="s", policy="p", rng_seed=1)
+    with open_journal(tmp_path / "j.jsonl", head) as journal:
+        journal.append(JournalEntry(steps=(), node=node(0)))
+        journal.append(JournalEntry(steps=(), node=edited))
+    with open_journal(tmp_path / "j.jsonl", head) as journal:
+        assert [entry.node for entry in journal.entries] == [node(0)]
+
+
 def test_a_journal_of_something_else_is_begun_anew(tmp_path: Path) -> None:
     head = JournalHead(task_hash="a", scaffold="aide", settings="s", policy="p", rng_seed=1)
     path = tmp_path / "j.jsonl"
     with open_journal(path, head) as journal:
-        journal.append(JournalEntry(steps=(), used_s=2.0))
+        journal.append(JournalEntry(steps=(), node=node(0), used_s=2.0))
     with open_journal(path, head) as journal:
         assert [entry.used_s for entry in journal.entries] == [2.0]
     with open_journal(path, head.replace(rng_seed=2)) as journal:

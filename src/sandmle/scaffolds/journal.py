@@ -105,8 +105,20 @@ def _read(file: BufferedRandom, head: JournalHead) -> tuple[tuple[JournalEntry, 
                 if JournalHead.model_validate_json(line) != head:
                     return (), 0
             else:
-                entries.append(JournalEntry.model_validate_json(line))
+                entry = JournalEntry.model_validate_json(line)
+                if not _follows(entry, sum(each.node is not None for each in entries)):
+                    break
+                entries.append(entry)
         except ValidationError:
             break
         end += len(line)
     return tuple(entries), end
+
+
+def _follows(entry: JournalEntry, n_nodes: int) -> bool:
+    """Tells whether an entry can be the next one after so many nodes; another one was not written by us."""
+    node = entry.node
+    if node is None:
+        return bool(entry.steps)
+    has_step = node.step is None or node.step in {step.index for step in entry.steps}
+    return node.index == n_nodes and all(0 <= parent < n_nodes for parent in node.parents) and has_step

@@ -87,9 +87,9 @@ def user_rules(path: Path) -> Mapping[str, CompetitionRule]:
     except OSError as error:
         raise ConfigError(f"cannot read the rules {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML text; write rules as docs/guides/mle-bench.md shows") from error
+        raise ConfigError(f"{path} is not YAML text; write rules as docs/guides/suite-mle-bench.md shows") from error
     if not isinstance(entries, list):
-        raise ConfigError(f"{path} holds no list of rules; write them as docs/guides/mle-bench.md shows")
+        raise ConfigError(f"{path} holds no list of rules; write them as docs/guides/suite-mle-bench.md shows")
     rules = {}
     for number, entry in enumerate(entries, start=1):
         try:
