@@ -53,8 +53,11 @@ def test_nothing_is_called_out_when_all_is_well() -> None:
     ("report", "expected"),
     [
         (bench(row("react", n_valid=19)), "1 of 20 are not valid"),
-        (bench(row("aide", gain=-0.2)), "worse than by luck (standard error 0.10)"),
-        (bench(row("react"), overhead_cpu_s=0.021), "21.0 ms of CPU a step beyond model and code, more than 20"),
+        (bench(row("aide", gain=-0.2)), "more than a standard error (0.10) worse"),
+        (
+            bench(row("react"), overhead_cpu_s=0.021),
+            "21.0 ms of CPU a step beyond model, code and grading, more than 20",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(report: ScaffoldBench, expected: str) -> None:

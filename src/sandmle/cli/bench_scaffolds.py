@@ -38,7 +38,7 @@ def command(
     Model time is what the engineers take to write a reply, code time that of the scripts; what a step costs beyond both
     is the work of scaffold, episode and grading.
 
-    Exit codes: 0 every episode is valid, no search does worse than react beyond luck (1.96 standard errors), and a step
+    Exit codes: 0 every episode is valid, no search does worse than react by more than a standard error, and a step
     costs at most 20 ms of CPU beyond model and code; 1 something of that is not so; 2 bad input.
     """
     from sandmle.evaluation.scaffold_bench import SCAFFOLDS, run_scaffold_bench

@@ -44,8 +44,6 @@ REFERENCE = "react"
 """The scaffold that the others are held against."""
 STEP_LIMIT_S = 0.020
 """Most overhead of one step that is not called out."""
-_BY_LUCK = 1.96
-"""Standard errors that a search may fall behind: one task that goes another way is one of them, whatever the number."""
 _MEDALS = ("median", "bronze", "silver", "gold")
 
 
@@ -104,12 +102,12 @@ class ScaffoldBench(Record):
         ]
         found += [
             f"{row.policy} under {row.scaffold}: {row.gain:+.2f} milestones a task against {REFERENCE}, "
-            f"worse than by luck (standard error {row.gain_error:.2f})"
+            f"more than a standard error ({row.gain_error:.2f}) worse"
             for row in self.rows
-            if row.gain is not None and row.gain_error is not None and row.gain < -_BY_LUCK * row.gain_error
+            if row.gain is not None and row.gain_error is not None and row.gain < -row.gain_error
         ]
         found += [
-            f"{cost.scaffold}: {1000 * cost.overhead_cpu_s:.1f} ms of CPU a step beyond model and code, "
+            f"{cost.scaffold}: {1000 * cost.overhead_cpu_s:.1f} ms of CPU a step beyond model, code and grading, "
             f"more than {1000 * STEP_LIMIT_S:.0f}"
             for cost in self.costs
             if cost.overhead_cpu_s > STEP_LIMIT_S
