@@ -146,7 +146,7 @@ def date_features(cells: pd.Series) -> list[Matrix]:
 
 
 def text_features(cells: pd.Series, n_train: int, analyzer: str = "word") -> list[Matrix]:
-    """Returns counts of words and word pairs, or of letters and pairs of them, and lengths."""
+    """Returns counts of words and word pairs, or of letters and pairs of them, of marks, and lengths."""
     pattern = r"\w+"  # words of one letter too
     counter = CountVectorizer(
         ngram_range=(1, 2), min_df=3, max_features=300, analyzer=analyzer, lowercase=analyzer == "word",
@@ -157,7 +157,8 @@ def text_features(cells: pd.Series, n_train: int, analyzer: str = "word") -> lis
         made = np.asarray(counter.transform(cells).todense(), dtype=float)
     except ValueError:  # nothing stands in three rows
         made = np.zeros((len(cells), 0))
-    return [made, np.asarray(cells.str.len(), dtype=float), np.asarray(cells.str.count(" "), dtype=float)]
+    marks = [np.asarray(cells.str.count(mark), dtype=float) for mark in (" ", "!", r"\?", r"\d", "[A-Z]{2}")]
+    return [made, np.asarray(cells.str.len(), dtype=float), *marks]
 
 
 def code_features(cells: pd.Series) -> list[Matrix]:

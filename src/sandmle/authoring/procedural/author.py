@@ -13,7 +13,7 @@ from sandmle.authoring.procedural.dataset import TRAIN, Dataset
 from sandmle.authoring.procedural.developer import develop
 from sandmle.authoring.procedural.difficulty import named_difficulty
 from sandmle.authoring.procedural.ladder import best_constant_option
-from sandmle.authoring.procedural.mlops import evaluate, is_within_reach
+from sandmle.authoring.procedural.mlops import LEAST_LEAD, evaluate, lead_of
 from sandmle.authoring.procedural.publish import (
     ORACLE_FILE,
     Published,
@@ -30,8 +30,8 @@ from sandmle.grading import MetricUndefined
 from sandmle.records import PredictionKind, Provenance, SeedRecord, TaskLimits, TaskSpec, ThresholdPreset
 from sandmle.tasks.bundle import DESCRIPTION_FILE, SAMPLE_FILE, BundleDraft
 
-VERSION = "3"
-_ATTEMPTS = 5
+VERSION = "4"
+_ATTEMPTS = 8
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "pillow")
 
 
@@ -137,23 +137,37 @@ class ProceduralAuthor:
         return files
 
     def _settle(self, seed: SeedRecord, rng_seed: int) -> tuple[Draw, Evaluation]:
-        """Draws until solvers who know nothing of the rule get past the median, or the draws run out.
+        """Draws until solvers who know nothing of the rule get past the median; else takes the draw that came closest.
 
         Raises:
             AuthoringError: As in ``propose``.
         """
+        best: tuple[float, Draw, Evaluation] | None = None
+        problem: AuthoringError | None = None
         first = 0
-        while True:
-            draw = self.draw(seed, rng_seed, first)
-            plan = draw.plan
+        while first < _ATTEMPTS and (best is None or best[0] < LEAST_LEAD):
+            try:
+                draw = self.draw(seed, rng_seed, first)
+            except AuthoringError as error:
+                problem = error
+                break
+            first = draw.attempt + 1
             try:
                 evaluation = evaluate(draw.dataset, draw.order, self.preset)
             except MetricUndefined as error:
-                raise AuthoringError(f"{plan.metric} is undefined on the drawn rows: {error}") from error
-            first = draw.attempt + 1
-            if first == _ATTEMPTS or is_within_reach(evaluation.thresholds, evaluation.ladder):
-                self._settled[seed.id, rng_seed] = draw.attempt
-                return draw, evaluation
+                problem = AuthoringError(f"{draw.plan.metric} is undefined on the drawn rows: {error}")
+                continue
+            except AuthoringError as error:
+                problem = error
+                continue
+            lead = lead_of(evaluation.thresholds, evaluation.ladder)
+            if best is None or lead > best[0]:
+                best = lead, draw, evaluation
+        if best is None:
+            raise problem or AuthoringError(f"no usable data for {seed.id} with rng_seed {rng_seed}")
+        _, draw, evaluation = best
+        self._settled[seed.id, rng_seed] = draw.attempt
+        return draw, evaluation
 
     def draw(self, seed: SeedRecord, rng_seed: int, first: int = 0) -> Draw:
         """Returns plan and data, drawn until they are usable.

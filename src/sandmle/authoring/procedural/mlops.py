@@ -1,5 +1,7 @@
 """The MLOps Engineer: scoring, baselines, thresholds and the sample submission."""
 
+import math
+
 from sandmle.authoring.plan import Evaluation
 from sandmle.authoring.procedural.dataset import Dataset
 from sandmle.authoring.procedural.ladder import best_constant_option, best_oracle_option, climb
@@ -7,7 +9,7 @@ from sandmle.authoring.procedural.publish import Published, oracle_submission, s
 from sandmle.grading import calibrated, paper, threshold_problems
 from sandmle.records import Ladder, ThresholdPreset, Thresholds, Tier
 
-LEAST_LEAD = 0.12
+LEAST_LEAD = 0.15
 """Part of the way from the median to gold that the tuned solver on raw columns goes, at least."""
 
 
@@ -27,10 +29,13 @@ def evaluate(dataset: Dataset, order: Published, preset: ThresholdPreset) -> Eva
     )
 
 
-def is_within_reach(thresholds: Thresholds, ladder: Ladder) -> bool:
-    """Tells whether milestones lie apart, and a careful solver that knows nothing of the rule gets past the median."""
+def lead_of(thresholds: Thresholds, ladder: Ladder) -> float:
+    """Returns how far a careful solver that knows nothing of the rule gets from the median (0) to gold (1).
+
+    Minus infinity where the milestones do not lie apart.
+    """
     if threshold_problems(thresholds, ladder, ladder.direction):
-        return False
+        return -math.inf
     median, gold = thresholds.median.score, thresholds.gold.score
     tuned = ladder.best(Tier.TUNED).score
-    return ladder.direction.gain(tuned, median) >= LEAST_LEAD * ladder.direction.gain(gold, median)
+    return ladder.direction.gain(tuned, median) / ladder.direction.gain(gold, median)

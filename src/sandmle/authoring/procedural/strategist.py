@@ -78,7 +78,7 @@ def make_plan(seed: SeedRecord, rng_seed: int, *, version: str, difficulty: str,
         series_form="files" if rng.random() < 0.5 else "columns",
         n_nuisance=int(rng.integers(2, 6)),
         n_train=n_train,
-        n_public=200 if _WITH_FILES & set(media_of(dna)) else 300,
+        n_public=100 if n_pieces > 1 else 200 if _WITH_FILES & set(media_of(dna)) else 300,
         n_private=n_private,
         n_calibration=n_calibration,
     )

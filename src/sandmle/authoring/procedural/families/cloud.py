@@ -13,7 +13,7 @@ from sandmle.authoring.procedural.families.base import (
     Sample,
 )
 
-_POINTS = 12
+_POINTS = 8
 
 
 class _Cloud(LatentFamily):
