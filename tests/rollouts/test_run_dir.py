@@ -109,7 +109,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
             open_run(tmp_path / "mine", config_of(), resume=resume)
     assert [entry.name for entry in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match="cannot use"):
+    with pytest.raises(ConfigError, match="is a file, not a run directory"):
         open_run(tmp_path / "file", config_of())
 
 
@@ -185,3 +185,22 @@ def test_a_new_run_that_another_process_holds_is_refused_as_held(tmp_path: Path)
             with pytest.raises(ConfigError, match="another process is writing"):
                 open_run(tmp_path, config_of(), resume=resume)
     assert [entry.name for entry in tmp_path.iterdir()] == ["trajectories.jsonl"]
+
+
+def test_a_trajectory_without_a_json_form_costs_its_own_episode_only(tmp_path: Path) -> None:
+    broken = trajectory("a", 0).replace(versions={"surrogate": "\ud800"})
+    with open_run(tmp_path, config_of()) as run:
+        written = run.append(broken)
+        run.append(trajectory("b", 0))
+        assert not run.is_done(("a", "p", 0))
+    first, second = read_trajectories(tmp_path)
+    assert (first, second.status) == (written, TrajectoryStatus.SUBMITTED)
+    assert (first.status, first.reward, first.key) == (TrajectoryStatus.ROLLOUT_ERROR, None, ("a", "p", 0))
+    assert first.failure is not None
+    assert "cannot be written as JSON" in first.failure.message
+
+
+def test_another_suite_is_named_before_what_it_changes(tmp_path: Path) -> None:
+    open_run(tmp_path, config_of(suite={"name": "one"}, episode={"episode_s": 5})).close()
+    with pytest.raises(ConfigError, match=r"suite\.name"):
+        open_run(tmp_path, config_of(suite={"name": "two"}, episode={"episode_s": 9}), resume=True)

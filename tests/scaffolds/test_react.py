@@ -14,6 +14,7 @@ from sandmle.policies.canned import CannedPolicy
 from sandmle.policies.chat import ChatPolicy
 from sandmle.records import Completion, FinishReason, Message, Trajectory, TrajectoryStatus, Usage
 from sandmle.scaffolds import Scaffold, open_scaffold
+from sandmle.scaffolds.asking import MAX_REPLY_CHARS
 from sandmle.scaffolds.base import Transcript
 from sandmle.tasks import Bundle
 from tests.env.fakes import FakeSandbox
@@ -250,3 +251,28 @@ def test_scaffolds_by_name() -> None:
     assert isinstance(open_scaffold("react"), Scaffold)
     with pytest.raises(ConfigError, match="did you mean 'react'"):
         open_scaffold("reakt")
+
+
+async def test_a_policy_that_returns_no_completion_is_told_so(bundle: Bundle, grader: Grader) -> None:
+    class Plain(Raising):
+        async def generate(self, transcript: tuple[Message, ...], sampling: SamplingParams) -> Completion:
+            return "Action: finish"  # type: ignore[return-value]
+
+    made = await trajectory_of(bundle, grader, Plain([], KeyError()))
+    assert (made.status, made.reward) == (TrajectoryStatus.POLICY_ERROR, None)
+    assert made.failure is not None
+    assert made.failure.message == "raising answered with str; a policy returns a Completion"
+
+
+async def test_an_endless_reply_is_kept_up_to_a_bound(bundle: Bundle, grader: Grader) -> None:
+    class Endless(Raising):
+        async def generate(self, transcript: tuple[Message, ...], sampling: SamplingParams) -> Completion:
+            reply = await super().generate(transcript, sampling)
+            return reply.replace(text=reply.text + "x" * MAX_REPLY_CHARS, reasoning="y" * 2 * MAX_REPLY_CHARS)
+
+    made = await trajectory_of(bundle, grader, Endless(GOOD, ContextOverflowError("full")))
+    assert made.status is TrajectoryStatus.CONTEXT_OVERFLOW
+    replies = [message.content for message in made.messages if message.role == "assistant"]
+    assert [len(reply) for reply in replies] == [MAX_REPLY_CHARS] * 2
+    size = len(made.to_json())  # each reply stands in the transcript and in its step, with its reasoning
+    assert size < 7 * MAX_REPLY_CHARS

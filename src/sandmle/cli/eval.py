@@ -95,6 +95,8 @@ def command(
     }
     opened_suite = open_suite(suite, checked(SuiteOptions, options))
     if submissions is not None:
+        if policy:
+            raise ConfigError("--policy and --submissions exclude each other; give one of them")
         _grade_submissions(opened_suite, submissions, out, as_json=as_json)
         return
     if cost_budget is not None and (prompt_price is None or reply_price is None):

@@ -126,8 +126,7 @@ async def _run_all(
     trajectories = drive(config, jobs, crew, in_flight=in_flight)
     try:
         async for trajectory in trajectories:
-            run.append(trajectory)
-            meter.add(trajectory)
+            meter.add(run.append(trajectory))
             if on_progress is not None:
                 on_progress(meter.read())
     except BaseException:

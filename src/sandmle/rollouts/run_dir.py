@@ -24,12 +24,25 @@ from pydantic import ValidationError
 import sandmle
 from sandmle.errors import ConfigError
 from sandmle.parallel import enter_folder, write_whole
-from sandmle.records import Trajectory, sha256_of
+from sandmle.records import Failure, Trajectory, TrajectoryStatus, sha256_of
 from sandmle.rollouts.config import RolloutConfig
 
 TRAJECTORIES_FILE = "trajectories.jsonl"
 JOURNALS_FOLDER = "journals"
 SUMMARY_FILE = "summary.json"
+# Fields of a trajectory that the plan of the run gives.
+_IDENTITY = (
+    "task_id",
+    "task_hash",
+    "seed_id",
+    "policy",
+    "scaffold",
+    "grammar",
+    "feedback",
+    "reward_preset",
+    "attempt",
+    "rng_seed",
+)
 # How a run is carried out, not what it does: a server may have another address after a restart.
 _NOT_COMPARED = frozenset(
     {
@@ -58,14 +71,18 @@ class RunDir:
         """Tells whether an episode needs no further run; one that ended by a fault of the machinery gets another."""
         return self._done.get(key, False)
 
-    def append(self, trajectory: Trajectory) -> None:
+    def append(self, trajectory: Trajectory) -> Trajectory:
         """Writes one episode; when this returns it is on disk.
+
+        Returns:
+            What was written: a trajectory that has no JSON form is replaced by the record of an episode that failed.
 
         Raises:
             ConfigError: The disk refuses.
         """
+        trajectory, line = _written(trajectory)
         try:
-            self._file.write(trajectory.to_json().encode() + b"\n")
+            self._file.write(line + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -76,6 +93,7 @@ class RunDir:
         self._done[trajectory.key] = not trajectory.status.is_infrastructure
         if not trajectory.status.is_infrastructure:
             _drop_journal(journal_path(self.path, trajectory.key))
+        return trajectory
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Writes ``summary.json`` in one step; an earlier one is replaced."""
@@ -107,6 +125,8 @@ def open_run(path: Path, config: RolloutConfig, *, resume: bool = False) -> RunD
             broken in the middle.
     """
     wanted = {**config.to_dict(), "versions": {"sandmle": sandmle.__version__}}
+    if path.exists() and not path.is_dir():
+        raise ConfigError(f"{path} is a file, not a run directory; name a folder")
     try:
         file = enter_folder(path, TRAJECTORIES_FILE, wanted, partial(_check_same, path, wanted) if resume else None)
     except OSError as error:
@@ -144,6 +164,21 @@ def journal_path(run_folder: Path, key: tuple[str, str, int]) -> Path:
     return run_folder / JOURNALS_FOLDER / f"{sha256_of(list(key))[:24]}.jsonl"
 
 
+def _written(trajectory: Trajectory) -> tuple[Trajectory, bytes]:
+    """Returns a trajectory with its line; one without a JSON form as an episode that failed, by its own fields."""
+    try:
+        return trajectory, trajectory.to_json().encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        message = f"the trajectory cannot be written as JSON ({type(error).__name__})"
+    lost = Trajectory(
+        **{name: getattr(trajectory, name) for name in _IDENTITY},
+        status=TrajectoryStatus.ROLLOUT_ERROR,
+        failure=Failure(boundary="rollout", message=message),
+        versions={"sandmle": sandmle.__version__},
+    )
+    return lost, lost.to_json().encode()
+
+
 def _drop_journal(path: Path) -> None:
     """Removes the journal of an episode that is done, if there is one, and the folder with the last one."""
     with suppress(OSError):
@@ -163,7 +198,8 @@ def _first_difference(found: Any, wanted: Any, prefix: str = "") -> str:
     if prefix.startswith("task_hashes.") and None in (found, wanted):
         return ""  # the task could not be read, then or now
     if isinstance(found, dict) and isinstance(wanted, dict):
-        for key in sorted({*found, *wanted}):
+        # The suite first: another one changes much else, which would say less.
+        for key in sorted({*found, *wanted}, key=lambda key: (key != "suite", key)):
             name = f"{prefix}.{key}" if prefix else key
             if difference := _first_difference(found.get(key), wanted.get(key), name):
                 return difference

@@ -9,8 +9,11 @@ from sandmle.env import Episode
 from sandmle.errors import ContextOverflowError, PolicyError
 from sandmle.grammars.scan import clean_text
 from sandmle.policies.base import Policy, SamplingParams
-from sandmle.records import Completion, Failure, Message, TrajectoryStatus, Usage
+from sandmle.records import Completion, Failure, FinishReason, Message, TrajectoryStatus, Usage
 from sandmle.scaffolds.tokens import TokenTrail
+
+MAX_REPLY_CHARS = 500_000
+"""A longer reply of a model without token ids is cut there, as if by its own limit."""
 
 
 @dataclass
@@ -80,7 +83,8 @@ class Asker:
         # A policy bounds its own tries; this one catches a policy that does not.
         guard_s = sampling.timeout_s + sampling.patience_s + episode.config.episode_s
         try:
-            completion = await asyncio.wait_for(self.policy.generate(transcript, wanted), guard_s)
+            answer = await asyncio.wait_for(self.policy.generate(transcript, wanted), guard_s)
+            completion = _bounded(answer, self.policy)
             return completion, completion.usage
         except PolicyError as error:
             if isinstance(error, ContextOverflowError):
@@ -93,6 +97,23 @@ class Asker:
         except Exception as error:  # a bug in a policy must not cost the other episodes
             episode.end(TrajectoryStatus.POLICY_ERROR, failure_of("policy", error))
             return None, Usage()
+
+
+def _bounded(answer: object, policy: Policy) -> Completion:
+    """Returns a policy's answer, without what is beyond any reply: it would be kept in every later prompt and record.
+
+    Raises:
+        PolicyError: It is no completion.
+    """
+    if not isinstance(answer, Completion):
+        raise PolicyError(f"{policy.name} answered with {type(answer).__name__}; a policy returns a Completion")
+    if answer.token_ids is not None or max(len(answer.text), len(answer.reasoning)) <= MAX_REPLY_CHARS:
+        return answer
+    return answer.replace(
+        text=answer.text[:MAX_REPLY_CHARS],
+        reasoning=answer.reasoning[:MAX_REPLY_CHARS],
+        finish_reason=FinishReason.LENGTH,
+    )
 
 
 def failure_of(boundary: str, error: Exception) -> Failure:

@@ -71,3 +71,8 @@ def test_q05_ties_take_the_best_place(score: float, position: int) -> None:
     board = [0.9, 0.8, 0.8, 0.7]
     assert board_rank("private", score, board, UP).position == position
     assert board_rank("private", -score, [-each for each in board], DOWN).position == position
+
+
+def test_the_place_where_a_board_is_out_of_order_is_named() -> None:
+    with pytest.raises(BundleError, match=r"place 3 has 0\.8 after 0\.5; sort it"):
+        leaderboard_thresholds([0.9, 0.5, 0.8, 0.1], UP)

@@ -297,3 +297,70 @@ def test_a_synthetic_task_exported_to_mle_benchs_layout_scores_the_same(tmp_path
     assert theirs.medal is ours.medal
     assert exported.spec.thresholds.gold.score == pytest.approx(bundle.spec.thresholds.gold.score, abs=1e-5)
     assert theirs.score == pytest.approx(ours.score, abs=0.05)  # MLE-bench has no public rows: all of them count
+
+
+RULE = "id: OTHER, answers: private/test.csv, sample: public/sample_submission.csv, kind: probability, metric: roc_auc"
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (f"- {{{RULE}, columns: [a, a]}}", "rule 1: .*a"),
+        (f"- {{{RULE}, sum_tolerance: -1}}", "rule 1: sum_tolerance"),
+        (f"- {{{RULE}}}\n- {{{RULE}}}", "rule 2: there is a rule for OTHER already"),
+        (f"- {{{RULE}}}".replace("OTHER", "a/b"), "rule 1: id"),
+        (f"- {{{RULE}}}".replace("OTHER", "''"), "rule 1: id"),
+        (f"- {{{RULE}}}".replace("private/test.csv", "../../secrets.csv"), "rule 1: answers: is no path below"),
+        (f"- {{{RULE}}}".replace("roc_auc", "roc_acu"), "rules.yaml, rule 1: .*roc_auc"),
+    ],
+)
+def test_rules_that_cannot_be_used_are_named(data: Path, tmp_path: Path, rules: str, words: str) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(rules)
+    with pytest.raises(ConfigError, match=words):
+        MleBenchSuite(options(data, CACTUS, rules=path)).load()
+
+
+def test_answers_that_fit_no_rule_stop_no_other_competition(data: Path) -> None:
+    file = data / PIZZA / "prepared" / RULES[PIZZA].answers
+    file.write_text("request_id,request_id\n1,2\n")
+    tasks = MleBenchLiteSuite(options(data, CACTUS, PIZZA)).load()
+    assert list(tasks.bundles) == [CACTUS]
+    assert "has several columns 'request_id'" in tasks.missing[PIZZA]
+
+
+def test_two_ids_of_one_task_are_refused(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(f"- {{{RULE}}}".replace("OTHER", CACTUS.replace("-", "_")))
+    with pytest.raises(ConfigError, match="have one task id"):
+        MleBenchSuite(options(data, CACTUS, CACTUS.replace("-", "_"), rules=path)).load()
+
+
+def test_lines_of_any_depth_and_paths_of_any_length_are_one_sentence(data: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "submission.jsonl"
+    listed.write_text("[" * 100_000 + "\n")
+    with pytest.raises(ConfigError, match="line 1: needs competition_id"):
+        read_submissions(listed)
+    made = tmp_path / "good.csv"
+    made.write_bytes(csv(Made(CACTUS, many_classes()).table(Made(CACTUS, many_classes()).truth)))
+    paths = ["x" * 9000 + ".csv", "null\0.csv", str(made)]
+    lines = [json.dumps({"competition_id": CACTUS, "submission_path": path}) + "\n" for path in paths]
+    listed.write_text("".join(lines))
+    args = ["eval", "--suite", "mle-bench-lite", "--data", str(data), "--submissions", str(listed)]
+    result = CliRunner().invoke(app, [*args, "--out", str(tmp_path / "graded")])
+    assert result.exit_code == 1, result.output
+    report = strict(tmp_path / "graded/grading_report.json")
+    assert [each["score"] for each in report["competition_reports"]] == [None, 1.0]
+    assert len(report["not_graded"]) == 1
+    assert all(len(each["reason"]) < 400 for each in report["not_graded"])
+    both = CliRunner().invoke(app, [*args, "--policy", "scripted:linear", "--out", str(tmp_path / "x")])
+    assert "exclude each other" in str(both.exception)
+    unwritable = CliRunner().invoke(app, [*args, "--out", str(made / "below")])
+    assert "choose another --out" in str(unwritable.exception)
+
+
+def test_a_leaderboard_with_two_columns_of_scores_is_refused(data: Path, tmp_path: Path) -> None:
+    (tmp_path / f"{CACTUS}.csv").write_text("score,score\n1,2\n")
+    suite = MleBenchLiteSuite(options(data, CACTUS, PIZZA, leaderboards=tmp_path))
+    with pytest.raises(ConfigError, match="several columns 'score'"):
+        suite.load()

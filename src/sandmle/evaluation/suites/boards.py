@@ -1,6 +1,7 @@
 """Human leaderboards: the milestones that they give, and where a score would stand. Pure functions."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 
 from sandmle.errors import BundleError
@@ -16,12 +17,15 @@ def leaderboard_thresholds(scores: Sequence[float], direction: Direction) -> Thr
         direction: Which way the metric is better.
 
     Raises:
-        BundleError: There are no scores, or they run from worse to better.
+        BundleError: There are no scores, or they are not listed from best to worst.
     """
     if not scores:
         raise BundleError("a leaderboard without teams has no medals")
-    if direction.better(scores[-1], scores[0]):
-        raise BundleError(f"the leaderboard is not listed best first: {scores[0]:g} ... {scores[-1]:g}")
+    for place, (before, score) in enumerate(pairwise(scores), start=2):
+        if direction.better(score, before):
+            raise BundleError(
+                f"the leaderboard is not listed best first: place {place} has {score:g} after {before:g}; sort it"
+            )
     gold, silver, bronze = (scores[place - 1] for place in medal_positions(len(scores)))
     return place_thresholds(median=median(scores), bronze=bronze, silver=silver, gold=gold)
 

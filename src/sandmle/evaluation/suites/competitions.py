@@ -8,11 +8,12 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+from pydantic import ValidationError
 from typing_extensions import override
 
 import sandmle
 from sandmle.errors import BundleError, ConfigError
-from sandmle.evaluation.suites.rules import CompetitionRule
+from sandmle.evaluation.suites.rules import CompetitionRule, first_problem
 from sandmle.grading import AnswerKey, TableError, read_table
 from sandmle.grading.answers import ANSWER_CAPS
 from sandmle.grading.table import count_rows, read_header, write_table
@@ -126,7 +127,14 @@ def competition_bundle(
         raise BundleError(f"competition {rule.id}: {files.answers} holds no answers; prepare the competition again")
     if not rule.id_column:
         rule = rule.replace(id_column=header[0])
-    target = rule.target(header)
+    try:
+        target = rule.target(header)
+    except ValidationError as error:
+        raise BundleError(f"competition {rule.id}: its answers fit no rule: {first_problem(error)}") from error
+    for name in (rule.id_column, *target.columns, *rule.answer_columns):
+        if header.count(name) != 1:
+            found = "no column" if name not in header else "several columns"
+            raise BundleError(f"competition {rule.id}: {files.answers} has {found} {name!r}; prepare it again")
     known = dna or StructuralDNA(
         modalities=(Modality.TABULAR,),
         task_kind=TaskKind.REGRESSION,
@@ -138,7 +146,7 @@ def competition_bundle(
         f"private/{files.answers.name}": sha256(data).hexdigest(),
         f"public/{files.description.name}": sha256(_read(files.description)).hexdigest(),
     }
-    spec = TaskSpec(
+    fields = dict(
         task_id=task_id_of(rule.id),
         title=rule.id,
         domain=domain,
@@ -160,6 +168,10 @@ def competition_bundle(
         provenance=Provenance(author=suite, author_version=sandmle.__version__, rng_seed=0, seed_id=rule.id),
         files=hashes,
     )
+    try:
+        spec = TaskSpec.model_validate(fields)
+    except ValidationError as error:
+        raise BundleError(f"competition {rule.id}: its grading rule cannot be used: {first_problem(error)}") from error
     return CompetitionBundle(root=root, spec=spec, files=files, rule=rule)
 
 
@@ -195,14 +207,22 @@ def chosen(wanted: Sequence[str], known: Sequence[str], own: Sequence[str], suit
     """Returns the competitions to use: what the user named, else the suite's own list.
 
     Raises:
-        ConfigError: A named id is none of the benchmark's.
+        ConfigError: A named id is none of the benchmark's, or two ids make one task id.
     """
     from sandmle.errors import unknown_name
 
     for each in wanted:
         if each not in known:
             raise unknown_name(f"competition of {suite}", each, known)
-    return tuple(wanted or own)
+    ids = tuple(dict.fromkeys(wanted or own))
+    by_task: dict[str, str] = {}
+    for each in ids:
+        other = by_task.setdefault(task_id_of(each), each)
+        if other != each:
+            raise ConfigError(f"competitions {other} and {each} have one task id, {task_id_of(each)}; name one of them")
+        if not task_id_of(each):
+            raise ConfigError(f"competition {each!r} makes no task id; give its folder a name with letters or digits")
+    return ids
 
 
 def need_folder(data: Path, hint: str) -> None:

@@ -47,7 +47,7 @@ def read_submissions(path: Path) -> list[SubmissionLine]:
             value = json.loads(line)
             given = value["submission_path"]
             found.append(SubmissionLine(str(value["competition_id"]), None if given is None else Path(given)))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConfigError(f"{path}, line {number}: needs competition_id and submission_path") from error
     return found
 
@@ -95,6 +95,10 @@ def grade_submissions(suite: Suite, lines: Sequence[SubmissionLine], out: Path) 
         SandmleError: Nothing of the suite can be used, or the report cannot be written.
     """
     tasks = suite.load()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write to {out}: {error.strerror}; choose another --out") from error
     graders: dict[str, SubmissionGrader] = {}
     reports: list[dict[str, Any]] = []
     not_graded: list[dict[str, str]] = []
@@ -113,7 +117,6 @@ def grade_submissions(suite: Suite, lines: Sequence[SubmissionLine], out: Path) 
         reports.append(competition_report(line.competition_id, report, given))
     result = {**aggregate(reports), "not_graded": not_graded}
     try:
-        out.mkdir(parents=True, exist_ok=True)
         write_whole(out / REPORT_FILE, result)
     except OSError as error:
         raise ConfigError(f"cannot write {out / REPORT_FILE}: {error.strerror}; choose another --out") from error
@@ -122,12 +125,13 @@ def grade_submissions(suite: Suite, lines: Sequence[SubmissionLine], out: Path) 
 
 def _submission(path: Path | None) -> bytes | None:
     """Returns a submission's bytes; as in MLE-bench there is none unless the path is a file that ends in .csv."""
-    if path is None or path.suffix.lower() != ".csv" or not path.is_file():
+    if path is None or path.suffix.lower() != ".csv":
         return None
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BundleError(f"cannot read submission {path}: {error.strerror}") from error
+        return path.read_bytes() if path.is_file() else None
+    except (OSError, ValueError) as error:  # a name too long for the system, a null byte
+        name = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}..."
+        raise BundleError(f"cannot read submission {name!r}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def competition_report(competition_id: str, report: GradeReport, submission: str | None) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """How a competition of another benchmark is graded: a record that stands in a YAML file, ours or the user's."""
 
+from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from sandmle.errors import BundleError, ConfigError
 from sandmle.grading import ScoringRule, get_metric
@@ -17,7 +18,7 @@ from sandmle.records import Direction, PredictionKind, Record, TargetSpec
 class CompetitionRule(Record):
     """One competition: where its files are and how submissions are scored."""
 
-    id: str
+    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)
     answers: str
     """Path of the answers below the folder of prepared data, with forward slashes."""
     sample: str
@@ -36,9 +37,26 @@ class CompetitionRule(Record):
     answer_columns: tuple[str, ...] = ()
     extra_columns: Literal["refuse", "ignore"] = "ignore"
     repeated_ids: Literal["refuse", "in_order"] = "refuse"
-    sum_tolerance: float = SUM_TOLERANCE
+    sum_tolerance: float = Field(default=SUM_TOLERANCE, ge=0)
     unscored: str | None = None
     """Rows whose answers hold this cell do not count."""
+
+    @field_validator("answers", "sample")
+    @classmethod
+    def _lies_in_the_folder(cls, path: str) -> str:
+        parts = PurePosixPath(path)
+        if not path or parts.is_absolute() or ".." in parts.parts:
+            raise ValueError("is no path below the folder of prepared data")
+        return path
+
+    @model_validator(mode="after")
+    def _makes_a_target(self) -> "CompetitionRule":
+        repeated = [name for name, count in Counter((self.id_column, *self.columns)).items() if name and count > 1]
+        if repeated:
+            raise ValueError(f"column {repeated[0]} is named twice")
+        if self.columns:
+            self.target(self.columns)  # names what is wrong with labels and bounds
+        return self
 
     @property
     def direction(self) -> Direction:
@@ -96,11 +114,21 @@ def user_rules(path: Path) -> Mapping[str, CompetitionRule]:
             rule = CompetitionRule.model_validate(entry)
             get_metric(rule.metric)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"{path}, rule {number}: {where}: {first['msg']}") from error
+            raise ConfigError(f"{path}, rule {number}: {first_problem(error)}") from error
+        except ConfigError as error:
+            raise ConfigError(f"{path}, rule {number}: {error}") from error
+        if rule.id in rules:
+            raise ConfigError(f"{path}, rule {number}: there is a rule for {rule.id} already; keep one of them")
         rules[rule.id] = rule
     return rules
+
+
+def first_problem(error: ValidationError) -> str:
+    """Returns the first thing that is wrong with a record, as `field: reason`."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    reason = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {reason}" if where else reason
 
 
 def read_scores(path: Path) -> list[float]:
@@ -117,6 +145,8 @@ def read_scores(path: Path) -> list[float]:
         if data.startswith(b"version https://git-lfs"):
             raise BundleError(f"the leaderboard {path} is only a Git LFS pointer; run `git lfs pull` there")
         table = read_table(data)
+        if table.header.count("score") > 1:
+            raise BundleError(f"the leaderboard {path} has several columns 'score'; keep one of them")
         return [float(score) for score in numbers("score", table.column("score"), None, None)]
     except OSError as error:
         raise BundleError(f"cannot read the leaderboard {path}: {error.strerror}") from error
