@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ("numpy", "pandas", "sklearn", "lightgbm", "torch", "ray", "openai", "matplotlib", "pydantic")
+HEAVY = ("numpy", "pandas", "sklearn", "lightgbm", "torch", "ray", "openai", "aiohttp", "matplotlib", "pydantic")
 
 
 def _run(code: str) -> subprocess.CompletedProcess[str]:

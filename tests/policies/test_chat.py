@@ -291,7 +291,6 @@ def test_missing_key_address_or_package_is_one_sentence(monkeypatch: pytest.Monk
         open_policy("chat:gpt", base_url="http://localhost:1/v1", api_key_env="NO_SUCH_KEY")
     with pytest.raises(ConfigError, match="http://"):
         open_policy("chat:gpt", base_url="localhost:8000")
-    monkeypatch.setitem(sys.modules, "openai", None)
-    monkeypatch.delitem(sys.modules, "sandmle.policies.openai_client", raising=False)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(ConfigError, match=r"pip install 'sandmle\[llm\]'"):
         open_policy("chat:gpt", base_url="http://localhost:1/v1")

@@ -43,7 +43,7 @@ def profile_of(folder: Path, seed: str, rng_seed: int) -> Profile:
         ("champs-scalar-coupling", 0, ("graphs",)),
         ("icecube-neutrinos-in-deep-ice", 0, ("clouds", "codes")),
         ("nfl-player-contact-detection", 0, ("videos",)),
-        ("predict-volcanic-eruptions-ingv-oe", 2, ("series_files",)),
+        ("predict-volcanic-eruptions-ingv-oe", 4, ("series_files",)),
     ],
 )
 def test_every_medium_is_read_and_made_features_of(

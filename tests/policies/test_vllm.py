@@ -7,7 +7,7 @@ import pytest
 
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
 from sandmle.policies import SamplingParams, open_policy
-from sandmle.policies.chat import open_client
+from sandmle.policies.endpoint import Endpoint
 from sandmle.policies.renderers import ChatRenderer
 from sandmle.policies.vllm import VLLMPolicy
 from sandmle.records import FinishReason, Message
@@ -25,7 +25,7 @@ def sampled(ids: list[int] | None, finish: str = "stop", **more: Any) -> Reply:
 
 async def ask(*replies: Reply, **options: Any) -> tuple[Any, Server]:
     with Server(in_turn(*replies)).running() as server:
-        policy = VLLMPolicy("m", ChatRenderer(tiny()[1], "m"), open_client(server.url, "key", **options))
+        policy = VLLMPolicy("m", ChatRenderer(tiny()[1], "m"), Endpoint(server.url, "key"), **options)
         try:
             return await policy.generate(START, SamplingParams(max_tokens=7, rng_seed=3)), server
         finally:
@@ -64,10 +64,18 @@ async def test_r01_a_full_context_is_told_from_other_faults() -> None:
 
 
 async def test_a_dead_server_is_a_fault_of_the_policy() -> None:
-    policy = VLLMPolicy("m", ChatRenderer(tiny()[1], "m"), open_client("http://127.0.0.1:9/v1", "key"))
+    policy = VLLMPolicy("m", ChatRenderer(tiny()[1], "m"), Endpoint("http://127.0.0.1:9/v1", "key"), max_wait_s=0.01)
     with pytest.raises(PolicyError, match="still up"):
         await policy.generate(START, SamplingParams())
     await policy.aclose()
+
+
+async def test_a_busy_server_is_asked_again() -> None:
+    completion, server = await ask(fails(503), fails(429, Retry_After="0.01"), sampled([9]), max_wait_s=0.01)
+    assert (completion.token_ids, len(server.seen)) == ((9,), 3)
+    with pytest.raises(PolicyError, match="503") as caught:
+        await ask(fails(503), max_retries=1, max_wait_s=0.01)
+    assert caught.value.n_tries == 2
 
 
 def test_the_address_is_asked_for() -> None:

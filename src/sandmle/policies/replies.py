@@ -45,12 +45,14 @@ class Fault:
         may_pass: Worth another try.
         is_overflow: The transcript is too long for the model.
         retry_after_s: What the server asks to wait.
+        status: The status of the server's reply, where there was one.
     """
 
     message: str
     may_pass: bool = False
     is_overflow: bool = False
     retry_after_s: float | None = None
+    status: int | None = None
 
 
 def fault_of_status(status: int, body: str, retry_after_s: float | None = None) -> Fault:
@@ -62,9 +64,9 @@ def fault_of_status(status: int, body: str, retry_after_s: float | None = None) 
     """
     text = _shorten(body)
     if _is_overflow(status, body):
-        return Fault(f"the context is full: {text}", is_overflow=True)
+        return Fault(f"the context is full: {text}", is_overflow=True, status=status)
     may_pass = status in _MAY_PASS or status >= 500
-    return Fault(f"the server answered {status}: {text}", may_pass=may_pass, retry_after_s=retry_after_s)
+    return Fault(f"the server answered {status}: {text}", may_pass, retry_after_s=retry_after_s, status=status)
 
 
 def read_reply(text: str, prices: tuple[float | None, float | None]) -> Completion | Fault:

@@ -5,38 +5,50 @@ are those of the model's own distribution unless it runs with ``--logprobs-mode 
 the two are the same.
 """
 
+import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+import random
+from typing import Any
 
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
 from sandmle.policies.base import SamplingParams
-from sandmle.policies.chat import open_client, read_key
+from sandmle.policies.endpoint import Endpoint, read_key
 from sandmle.policies.options import PolicyOptions
 from sandmle.policies.renderers import ChatRenderer
-from sandmle.policies.replies import fault_of_status
+from sandmle.policies.replies import Fault
+from sandmle.policies.retry import wait_s
 from sandmle.policies.tokens import TokenPolicy, TokenReply, TokenRequest
 from sandmle.records import Completion, Message
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 _NO_LIMIT = 1 << 30
 
 
 class VLLMPolicy:
-    """A policy over a vLLM server. Tries again are the client's: with waits that the server asks for."""
+    """A policy over a vLLM server. Faults that may pass are tried again, with waits that the server asks for."""
 
-    def __init__(self, model: str, renderer: ChatRenderer, client: "AsyncOpenAI", timeout_s: float = 600.0) -> None:
-        """Takes over a client.
+    def __init__(
+        self,
+        model: str,
+        renderer: ChatRenderer,
+        endpoint: Endpoint,
+        *,
+        timeout_s: float = 600.0,
+        max_retries: int = 2,
+        max_wait_s: float = 30.0,
+    ) -> None:
+        """Takes over an endpoint.
 
         Args:
             model: The model's name at the server.
             renderer: Its chat template.
-            client: Closed with the policy.
+            endpoint: Closed with the policy.
             timeout_s: Seconds for one try.
+            max_retries: Further tries of a request after faults that may pass.
+            max_wait_s: Longest pause before a try.
         """
         self.name = f"vllm:{model}"
-        self._model, self._client, self._timeout_s = model, client, timeout_s
+        self._model, self._endpoint, self._timeout_s = model, endpoint, timeout_s
+        self._max_retries, self._max_wait_s, self._rng = max_retries, max_wait_s, random.Random()
         # How long a context is only the server knows; it says so when one is full.
         self._tokens = TokenPolicy(self.name, renderer, self._sample, context=_NO_LIMIT)
 
@@ -46,33 +58,32 @@ class VLLMPolicy:
 
     async def aclose(self) -> None:
         """Closes the connections. Idempotent."""
-        await self._client.close()
+        await self._endpoint.aclose()
 
     async def _sample(self, request: TokenRequest) -> TokenReply:
-        import openai
-
-        try:
-            response = await self._client.completions.with_raw_response.create(
-                model=self._model,
-                prompt=list(request.prompt_ids),
-                max_tokens=request.max_tokens,
-                temperature=request.temperature,
-                top_p=request.top_p,
-                seed=request.rng_seed,
-                logprobs=0,
-                timeout=self._timeout_s,
-                extra_body={"return_token_ids": True},
-            )
-            return _read(response.text, self.name)
-        except openai.APIStatusError as error:
-            fault = fault_of_status(error.status_code, error.response.text)
-            kind = ContextOverflowError if fault.is_overflow else PolicyError
-            raise kind(f"{self.name}: {fault.message}", n_tries=1) from error
-        except openai.OpenAIError as error:
-            raise PolicyError(
-                f"{self.name}: no reply from {self._client.base_url} ({type(error).__name__}); is the server still up?",
-                n_tries=1,
-            ) from error
+        body = {
+            "model": self._model,
+            "prompt": list(request.prompt_ids),
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "seed": request.rng_seed,
+            "logprobs": 0,
+            "return_token_ids": True,
+        }
+        n_tries, waited_s = 0, 0.0
+        while True:
+            reply = await self._endpoint.post("completions", body, self._timeout_s)
+            n_tries += 1
+            if not isinstance(reply, Fault):
+                return _read(reply, self.name)
+            if not reply.may_pass or n_tries > self._max_retries:
+                kind = ContextOverflowError if reply.is_overflow else PolicyError
+                asked = " Is the server still up?" if reply.status is None else ""
+                raise kind(f"{self.name}: {reply.message}.{asked}", n_tries=n_tries, retry_wait_s=waited_s)
+            pause_s = wait_s(n_tries, reply.retry_after_s, self._max_wait_s, self._rng)
+            await asyncio.sleep(pause_s)
+            waited_s += pause_s
 
 
 def open_vllm(argument: str, options: PolicyOptions) -> VLLMPolicy:
@@ -89,13 +100,19 @@ def open_vllm(argument: str, options: PolicyOptions) -> VLLMPolicy:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise ConfigError("policy vllm needs transformers; run: pip install 'sandmle[llm,train]'") from error
-    client = open_client(options.base_url, read_key(options), options.max_retries)
+    endpoint = Endpoint(options.base_url, read_key(options))
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(argument)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"the tokenizer of {argument} cannot be loaded: {reason}") from error
-    return VLLMPolicy(argument, ChatRenderer(tokenizer, argument), client)
+    return VLLMPolicy(
+        argument,
+        ChatRenderer(tokenizer, argument),
+        endpoint,
+        max_retries=options.max_retries,
+        max_wait_s=options.max_wait_s,
+    )
 
 
 def _read(text: str, name: str) -> TokenReply:

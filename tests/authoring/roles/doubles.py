@@ -6,7 +6,7 @@ from typing import Any
 
 from sandmle.authoring.roles.dry_run import recordings_dir
 from sandmle.authoring.roles.journal import ReplyLine, read_recording
-from sandmle.authoring.roles.models import Answer, Said
+from sandmle.authoring.roles.talking import Answer, Said
 from tests.policies.server import Reply, says
 
 GOOD = recordings_dir()

@@ -16,8 +16,8 @@ import pytest
 from sandmle.authoring.pipeline import GenerateRequest, generate
 from sandmle.authoring.roles.author import WORK_DIR, LLMAuthor
 from sandmle.authoring.roles.journal import read_recording
-from sandmle.authoring.roles.models import UnusableModelError
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
+from sandmle.authoring.roles.talking import UnusableModelError
 from sandmle.errors import ConfigError
 from sandmle.sandbox.base import Sandbox
 from tests.authoring.fake import tree

@@ -19,8 +19,8 @@ def test_all_ways_are_measured_side_by_side():
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert [row["entrant"] for row in report["rows"]] == [
-        "openai client as it comes",
-        "our client alone",
+        "openai client",
+        "our endpoint alone",
         "whole author",
     ]
     assert report["ideal_s"] == 0.06

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from sandmle.authoring.roles.models import Answer, Said, UnusableModelError, list_prices, open_model
+from sandmle.authoring.roles.models import list_prices, open_model
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
+from sandmle.authoring.roles.talking import Answer, Said, UnusableModelError
 from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
 from tests.policies.server import Server, fails, in_turn, says
 

@@ -17,7 +17,7 @@ from sandmle.authoring.roles.conversation import Line
 from sandmle.authoring.roles.journal import Journal, RecordingHead, copy_recording, file_name
 from sandmle.authoring.roles.ledger import BudgetSpentError, Ledger
 from sandmle.authoring.roles.machine import TaskMachine
-from sandmle.authoring.roles.models import LiveModel, Responder, UnusableModelError, list_prices, open_model
+from sandmle.authoring.roles.models import list_prices, open_model
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
 from sandmle.authoring.roles.outcomes import (
     OnProgress,
@@ -30,6 +30,7 @@ from sandmle.authoring.roles.outcomes import (
     save_outcome,
     save_stop,
 )
+from sandmle.authoring.roles.talking import OpenModel, Responder, UnusableModelError
 from sandmle.errors import AuthoringError, ConfigError, PolicyError, SandboxError, SandmleError
 from sandmle.records import SeedRecord, ThresholdPreset
 from sandmle.sandbox.base import Sandbox
@@ -209,7 +210,7 @@ class LLMAuthor:
         try:
             async with AsyncExitStack() as opened, asyncio.TaskGroup() as group:
                 opened.enter_context(disk)
-                if isinstance(responder, LiveModel):
+                if isinstance(responder, OpenModel):
                     await opened.enter_async_context(responder)
                 for proposal, journal in zip(proposals, journals, strict=True):
                     group.create_task(one(proposal, journal))

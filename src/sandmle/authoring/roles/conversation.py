@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from sandmle.authoring.roles.journal import Journal, ReplyLine
 from sandmle.authoring.roles.ledger import Ledger
-from sandmle.authoring.roles.models import Responder, Said
 from sandmle.authoring.roles.outputs import RoleName
 from sandmle.authoring.roles.prompts import render
 from sandmle.authoring.roles.reading import Complaint
+from sandmle.authoring.roles.talking import Responder, Said
 from sandmle.errors import AuthoringError, ContextOverflowError
 
 Judged = TypeVar("Judged")

@@ -1,85 +1,40 @@
-"""Any model a user has, through pydantic-ai: opening it by name, asking it, and trying again with patience.
-
-How often and how long to wait is decided here, not in the providers' clients, so that waits are bounded and counted.
-"""
+"""Any model a user has, by name: behind an address as the chat policies ask it, of a provider through pydantic-ai."""
 
 import asyncio
 import os
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from sandmle.authoring.roles.compatible import CompatibleModel
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
-from sandmle.errors import ConfigError, ContextOverflowError, PolicyError
-from sandmle.policies.chat import open_client
-from sandmle.policies.retry import wait_s
+from sandmle.authoring.roles.talking import Answer, OpenModel, Said, UnusableModelError, patiently
+from sandmle.errors import ConfigError, ContextOverflowError
+from sandmle.policies.replies import Fault
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
     from pydantic_ai.exceptions import ModelAPIError
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model
 
 INSTALL = "authoring with a model needs the llm extra; run: pip install 'sandmle[llm]'"
-Speaker = Literal["system", "user", "assistant"]
-_NO_KEY = "no-key-needed"
 _SHOWN_CHARS = 200
 _KEY_VARIABLE = re.compile(r"[A-Z][A-Z_]*_API_KEY")
 
 
-@dataclass(frozen=True)
-class Said:
-    """One message of a conversation."""
+class HostedModel:
+    """A provider's model; a context that closes its connections."""
 
-    speaker: Speaker
-    text: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a model replied, and what it took."""
-
-    text: str
-    finish_reason: Literal["stop", "length", "content_filter", "other"] = "stop"
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-class UnusableModelError(ConfigError):
-    """The model cannot be used at all: no key, no such model, no server. Another try makes no sense."""
-
-
-class Responder(Protocol):
-    """Something that answers conversations."""
-
-    async def ask(self, conversation: Sequence[Said]) -> Answer:
-        """Returns the reply.
-
-        Raises:
-            UnusableModelError: Nobody will ever reply.
-            ContextOverflowError: The conversation is too long for the model.
-            PolicyError: There is no reply after all tries.
-        """
-        ...
-
-
-class LiveModel:
-    """A model behind an endpoint; a context that closes its connections."""
-
-    def __init__(
-        self, model: "Model", options: LLMOptions, limits: SpendLimits, client: "AsyncOpenAI | None" = None
-    ) -> None:
+    def __init__(self, model: "Model", options: LLMOptions, limits: SpendLimits) -> None:
         """Opens no connection yet.
 
         Args:
             model: The model, of pydantic-ai.
             options: Name and settings, for messages and requests.
             limits: Retries and timeouts.
-            client: The client that we made for it; a model's own client is its own to close.
         """
-        self._model, self._options, self._limits, self._client = model, options, limits, client
+        self._model, self._options, self._limits = model, options, limits
         self._rng = random.Random()
 
     async def __aenter__(self) -> Self:
@@ -90,8 +45,6 @@ class LiveModel:
     async def __aexit__(self, *exc_info: Any) -> None:
         """Closes all connections."""
         await self._model.__aexit__(*exc_info)
-        if self._client is not None:
-            await self._client.close()
 
     async def ask(self, conversation: Sequence[Said]) -> Answer:
         """Returns the reply; faults that may pass are tried again, with waits that the server asks for."""
@@ -100,29 +53,20 @@ class LiveModel:
 
         messages = _messages(conversation)
         settings = self._settings()
-        n_tries, waited_s = 0, 0.0
-        while True:
-            n_tries += 1
+
+        async def ask_once() -> Answer | Fault:
             try:
                 async with asyncio.timeout(self._limits.timeout_s):
-                    response = await model_request(self._model, messages, model_settings=settings)
-                return _answer(response)
+                    return _answer(await model_request(self._model, messages, model_settings=settings))
             except TimeoutError:
-                reason, asked_s = f"no reply within {self._limits.timeout_s:g} s", None
+                return Fault(f"no reply within {self._limits.timeout_s:g} s", may_pass=True)
             except ModelAPIError as error:
                 self._raise_if_final(error)
-                reason, asked_s = _first_line(error), getattr(error, "retry_after", None)
+                return Fault(_first_line(error), may_pass=True, retry_after_s=getattr(error, "retry_after", None))
             except UnexpectedModelBehavior as error:
-                reason, asked_s = _first_line(error), None
-            if n_tries > self._limits.max_retries:
-                raise PolicyError(
-                    f"{self._options.model} gave no reply in {n_tries} tries and {waited_s:.0f} s of waiting: {reason}",
-                    n_tries=n_tries,
-                    retry_wait_s=waited_s,
-                )
-            pause_s = wait_s(n_tries, asked_s, self._limits.max_wait_s, self._rng)
-            await asyncio.sleep(pause_s)
-            waited_s += pause_s
+                return Fault(_first_line(error), may_pass=True)
+
+        return await patiently(ask_once, self._options.model, self._limits, self._rng)
 
     def _settings(self) -> Any:
         options = self._options
@@ -143,26 +87,25 @@ class LiveModel:
         from pydantic_ai import exceptions
 
         name = self._options.model
-        where = f" at {self._options.base_url}" if self._options.base_url else ""
         if isinstance(error, exceptions.ModelContextWindowExceededError):
             raise ContextOverflowError(f"the conversation no longer fits into the context of {name}") from error
         if isinstance(error, exceptions.ModelAuthenticationError):
             raise UnusableModelError(
-                f"{name}{where} refuses the key; set a valid one, or name its variable with --api-key-env"
+                f"{name} refuses the key; set a valid one, or name its variable with --api-key-env"
             ) from error
         if isinstance(error, exceptions.ModelNotFoundError):
             raise UnusableModelError(
-                f"there is no model {name}{where}; check the name and the address ({_first_line(error)})"
+                f"there is no model {name}; check the name and the address ({_first_line(error)})"
             ) from error
         if isinstance(error, exceptions.ModelQuotaExceededError):
             raise UnusableModelError(
-                f"{name}{where} says that the account has no credit left; top it up and go on with --resume"
+                f"{name} says that the account has no credit left; top it up and go on with --resume"
             ) from error
         status = getattr(error, "status_code", None)
         passing = (exceptions.ModelRateLimitError, exceptions.ModelUnavailableError, exceptions.ModelServerError)
         may_pass = isinstance(error, (*passing, exceptions.ModelConnectionError)) or status in (408, 409, 425, 429)
         if not may_pass and not (status is not None and status >= 500):
-            raise UnusableModelError(f"{name}{where} refuses the request: {_first_line(error)}") from error
+            raise UnusableModelError(f"{name} refuses the request: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
@@ -199,7 +142,7 @@ def _answer(response: "ModelResponse") -> Answer:
     )
 
 
-def open_model(options: LLMOptions, limits: SpendLimits) -> LiveModel:
+def open_model(options: LLMOptions, limits: SpendLimits) -> OpenModel:
     """Returns a model by ``PROVIDER:NAME``.
 
     With ``base_url`` any provider name stands for an OpenAI-compatible server, for example ``openai:qwen3`` on vLLM,
@@ -208,18 +151,17 @@ def open_model(options: LLMOptions, limits: SpendLimits) -> LiveModel:
     Raises:
         ConfigError: The llm extra or the key is missing, or the provider is unknown.
     """
-    try:
-        import pydantic_ai.direct  # noqa: F401  (is the extra installed?)
-    except ImportError as error:
-        raise ConfigError(INSTALL) from error
     provider, _, name = options.model.partition(":")
     if not provider or not name:
         raise ConfigError(f"model {options.model!r} is no PROVIDER:NAME; write it like openai:gpt-5")
     key = _key(options)
     if options.base_url is not None:
-        model, client = _compatible(name, options.base_url, key)
-        return LiveModel(model, options, limits, client)
-    return LiveModel(_hosted(options.model, key), options, limits)
+        return CompatibleModel(name, options.base_url, key, options, limits)
+    try:
+        import pydantic_ai.direct  # noqa: F401  (is the extra installed?)
+    except ImportError as error:
+        raise ConfigError(INSTALL) from error
+    return HostedModel(_hosted(options.model, key), options, limits)
 
 
 def _key(options: LLMOptions) -> str | None:
@@ -229,16 +171,6 @@ def _key(options: LLMOptions) -> str | None:
     if not key:
         raise ConfigError(f"the environment variable {options.api_key_env} holds no API key; set it, or name another")
     return key
-
-
-def _compatible(name: str, base_url: str, key: str | None) -> "tuple[Model, AsyncOpenAI]":
-    try:
-        from pydantic_ai.models.openai import OpenAIChatModel
-        from pydantic_ai.providers.openai import OpenAIProvider
-    except ImportError as error:
-        raise ConfigError(INSTALL) from error
-    client = open_client(base_url, key or _NO_KEY)
-    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client)), client
 
 
 def _hosted(model: str, key: str | None) -> "Model":

@@ -28,4 +28,5 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         autoescape=False,
+        auto_reload=False,
     )

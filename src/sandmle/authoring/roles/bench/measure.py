@@ -1,6 +1,7 @@
-"""The same conversations through the client library alone and through the whole author, in turns, in one run."""
+"""The same conversations through a client library alone and through the whole author, in turns, in one run."""
 
 import asyncio
+import itertools
 import json
 import math
 import os
@@ -10,30 +11,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sandmle.authoring.funnel import Proposal
 from sandmle.authoring.roles.author import LLMAuthor
 from sandmle.authoring.roles.dry_run import recordings_dir
 from sandmle.authoring.roles.journal import read_recording
-from sandmle.authoring.roles.models import Answer, Said
 from sandmle.authoring.roles.options import LLMOptions, SpendLimits
+from sandmle.authoring.roles.talking import Answer, Said
 from sandmle.errors import ConfigError
-from sandmle.policies.chat import open_client
+from sandmle.policies.endpoint import NO_KEY, Endpoint
+from sandmle.policies.replies import Fault
 from sandmle.records import ExecResult, Record
 from sandmle.sandbox.base import Capability, ExecRequest
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-_NO_KEY = "no-key-needed"
 _SEED = "spaceship-titanic"
 _SERVER = "sandmle.authoring.roles.bench.slow_server"
 _MAX_TOKENS = 12_000
-LIBRARY, CLIENT, AUTHOR = "openai client as it comes", "our client alone", "whole author"
+LIBRARY, CLIENT, AUTHOR = "openai client", "our endpoint alone", "whole author"
 
 
 class BenchRow(Record):
@@ -63,7 +61,7 @@ class BenchReport(Record):
     """What it takes at least: the turns of a task one after the other, all tasks at once."""
     rows: tuple[BenchRow, ...]
     own_s: float
-    """Wall time of the whole author beyond our client's alone; median over the rounds. Below zero by chance only."""
+    """Wall time of the whole author beyond our endpoint's alone; median over the rounds. Below zero by chance only."""
     own_share: float
     """``own_s`` as a share of the whole author's wall time."""
     above_ideal_share: float
@@ -133,12 +131,14 @@ def run_bench(
     load_before = os.getloadavg()[0]
     reply = _refused_reply()
     found: dict[str, list[tuple[float, float]]] = {LIBRARY: [], CLIENT: [], AUTHOR: []}
-    with _server(reply, delay_s) as url:
+    # Removing what the author wrote is no part of its work.
+    with _server(reply, delay_s) as url, tempfile.TemporaryDirectory(prefix="sandmle-bench-") as scratch:
+        folders = (Path(scratch) / f"run-{at}" for at in itertools.count())
         talk = _conversation(reply, n_turns)
         entrants: dict[str, Callable[[int], None]] = {
-            LIBRARY: lambda n: asyncio.run(_ask_bare(_library_client(url), talk, n)),
-            CLIENT: lambda n: asyncio.run(_ask_bare(open_client(url, _NO_KEY), talk, n)),
-            AUTHOR: lambda n: _ask_as_author(url, n_turns, n),
+            LIBRARY: lambda n: asyncio.run(_ask_library(url, talk, n)),
+            CLIENT: lambda n: asyncio.run(_ask_endpoint(url, talk, n)),
+            AUTHOR: lambda n: _ask_as_author(url, n_turns, n, next(folders)),
         }
         for entrant in entrants.values():  # imports and first uses are paid once a run, not once a reply
             entrant(1)
@@ -196,13 +196,12 @@ def _conversation(reply: str, n_turns: int) -> list[dict[str, str]]:
     return [{"role": said.speaker, "content": said.text} for said in listener.heard]
 
 
-def _ask_as_author(url: str, n_turns: int, n_tasks: int) -> None:
+def _ask_as_author(url: str, n_turns: int, n_tasks: int, folder: Path) -> None:
     options = LLMOptions(model="openai:m", base_url=url, max_repairs=n_turns - 1, max_tokens=_MAX_TOKENS)
     limits = SpendLimits(requests=n_tasks, tasks=n_tasks)
-    with tempfile.TemporaryDirectory(prefix="sandmle-bench-") as folder:
-        author = LLMAuthor(Path(folder), options, limits=limits)
-        _prepare(author, n_tasks)
-        n_replies = author.spending()["n_replies"]
+    author = LLMAuthor(folder, options, limits=limits)
+    _prepare(author, n_tasks)
+    n_replies = author.spending()["n_replies"]
     if n_replies != n_tasks * n_turns:
         raise ConfigError(f"the bench got {n_replies} replies instead of {n_tasks * n_turns}; run it again")
 
@@ -212,21 +211,43 @@ def _prepare(author: LLMAuthor, n_tasks: int) -> None:
     author.prepare([Proposal(index=at, seed_id=_SEED, k=at, rng_seed=at) for at in range(n_tasks)])
 
 
-def _library_client(url: str) -> "AsyncOpenAI":
+async def _ask_library(url: str, talk: list[dict[str, str]], n_tasks: int) -> None:
+    """Sends the same requests with the ``openai`` client as it comes, and throws the replies away."""
     from openai import AsyncOpenAI
 
-    return AsyncOpenAI(base_url=url, api_key=_NO_KEY, max_retries=0)
+    async with AsyncOpenAI(base_url=url, api_key=NO_KEY, max_retries=0) as client:
+
+        async def ask(messages: Any) -> None:
+            await client.chat.completions.create(model="m", messages=messages, max_tokens=_MAX_TOKENS)
+
+        await _hold(ask, talk, n_tasks)
 
 
-async def _ask_bare(client: "AsyncOpenAI", talk: list[dict[str, str]], n_tasks: int) -> None:
-    """Sends the same requests with a client alone, and throws the replies away."""
-    turns: list[Any] = [talk[: 2 + 2 * turn] for turn in range(len(talk) // 2)]
+async def _ask_endpoint(url: str, talk: list[dict[str, str]], n_tasks: int) -> None:
+    """Sends the same requests with our endpoint alone, and throws the replies away."""
+    endpoint = Endpoint(url, NO_KEY)
+
+    async def ask(messages: Any) -> None:
+        body = {"model": "m", "messages": messages, "max_tokens": _MAX_TOKENS}
+        reply = await endpoint.post("chat/completions", body, timeout_s=60.0)
+        if isinstance(reply, Fault):
+            raise ConfigError(f"the bench's server failed: {reply.message}; run it again")
+
+    try:
+        await _hold(ask, talk, n_tasks)
+    finally:
+        await endpoint.aclose()
+
+
+async def _hold(ask: Callable[[Any], Awaitable[None]], talk: list[dict[str, str]], n_tasks: int) -> None:
+    """Holds the conversation with every task at once, each turn sent whole with its history."""
+    turns = [talk[: 2 + 2 * turn] for turn in range(len(talk) // 2)]
 
     async def task() -> None:
         for messages in turns:
-            await client.chat.completions.create(model="m", messages=messages, max_tokens=_MAX_TOKENS)
+            await ask(messages)
 
-    async with client, asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         for _ in range(n_tasks):
             group.create_task(task())
 
