@@ -204,3 +204,15 @@ def test_another_suite_is_named_before_what_it_changes(tmp_path: Path) -> None:
     open_run(tmp_path, config_of(suite={"name": "one"}, episode={"episode_s": 5})).close()
     with pytest.raises(ConfigError, match=r"suite\.name"):
         open_run(tmp_path, config_of(suite={"name": "two"}, episode={"episode_s": 9}), resume=True)
+
+
+def test_a_full_disk_is_one_sentence_and_the_run_goes_on_afterwards(tmp_path: Path) -> None:
+    run = open_run(tmp_path / "run", config_of())
+    run.append(trajectory("a", 0))
+    file = run._file
+    run._file = Path("/dev/full").open("r+b")
+    with pytest.raises(ConfigError, match="No space left on device; mend that and go on with --resume"), run:
+        run.append(trajectory("b", 0))
+    file.close()
+    with open_run(tmp_path / "run", config_of(), resume=True) as again:
+        assert [again.is_done(("a", "p", 0)), again.is_done(("b", "p", 0))] == [True, False]

@@ -2,7 +2,7 @@
 
 from sandmle.parallel.map import Outcome, map_items, map_with
 from sandmle.parallel.run_folder import RunFolder, open_run_folder
-from sandmle.parallel.run_lock import CONFIG_FILE, enter_folder, write_whole
+from sandmle.parallel.run_lock import CONFIG_FILE, enter_folder, write_text_whole, write_whole
 
 __all__ = [
     "CONFIG_FILE",
@@ -12,5 +12,6 @@ __all__ = [
     "map_items",
     "map_with",
     "open_run_folder",
+    "write_text_whole",
     "write_whole",
 ]

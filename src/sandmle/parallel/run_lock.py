@@ -62,11 +62,19 @@ def write_whole(path: Path, value: Mapping[str, Any]) -> None:
     Raises:
         OSError: The disk refuses; nothing is left behind.
     """
+    write_text_whole(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_text_whole(path: Path, text: str) -> None:
+    """Writes a text file in one step, synced to disk; an earlier one is replaced.
+
+    Raises:
+        OSError: The disk refuses; nothing is left behind.
+    """
     scratch = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with scratch.open("w", encoding="utf-8") as file:
-            json.dump(value, file, indent=2, allow_nan=False, ensure_ascii=False)
-            file.write("\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         scratch.replace(path)

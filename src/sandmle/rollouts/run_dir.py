@@ -86,22 +86,30 @@ class RunDir:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            where = self.path / TRAJECTORIES_FILE
-            raise ConfigError(
-                f"cannot write to {where}: {error.strerror}; mend that and go on with --resume"
-            ) from error
+            raise self._refused(TRAJECTORIES_FILE, error) from error
         self._done[trajectory.key] = not trajectory.status.is_infrastructure
         if not trajectory.status.is_infrastructure:
             _drop_journal(journal_path(self.path, trajectory.key))
         return trajectory
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """Writes ``summary.json`` in one step; an earlier one is replaced."""
-        write_whole(self.path / SUMMARY_FILE, summary)
+        """Writes ``summary.json`` in one step; an earlier one is replaced.
+
+        Raises:
+            ConfigError: The disk refuses.
+        """
+        try:
+            write_whole(self.path / SUMMARY_FILE, summary)
+        except OSError as error:
+            raise self._refused(SUMMARY_FILE, error) from error
 
     def close(self) -> None:
         """Lets go of the folder. Idempotent."""
-        self._file.close()
+        with suppress(OSError):  # what a full disk refused is tried once more here; `append` has said so already
+            self._file.close()
+
+    def _refused(self, name: str, error: OSError) -> ConfigError:
+        return ConfigError(f"cannot write to {self.path / name}: {error.strerror}; mend that and go on with --resume")
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,8 @@
 """The MLE-bench suites on small data in MLE-bench's own layout."""
 
 import json
+import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -307,6 +309,16 @@ RULE = "id: OTHER, answers: private/test.csv, sample: public/sample_submission.c
     [
         (f"- {{{RULE}, columns: [a, a]}}", "rule 1: .*a"),
         (f"- {{{RULE}, sum_tolerance: -1}}", "rule 1: sum_tolerance"),
+        (f"- {{{RULE}, low: 2, high: 1}}", r"rule 1: low \(2\) is above high"),
+        (f"- {{{RULE}, answer_columns: [x, x]}}", "rule 1: column x is named twice"),
+        (f"- {{{RULE}, labels: ['0', '0']}}", "rule 1: label 0 is named twice"),
+        (f"- {{{RULE}, max_items: 0}}", "rule 1: max_items"),
+        (f"- {{{RULE}, metric_params: {{a: &a [1], b: *a}}}}", "is not YAML text"),
+        ("[" * 100_000, "is not YAML text"),
+        ("".join(f"{' ' * depth}-\n" for depth in range(300)), "is not YAML text"),
+        ("- {id: 2001-99-99}", "is not YAML text"),
+        ("- {id: " + "9" * 5000 + "}", "is not YAML text"),
+        ("#" * (5 << 20), "more than 4 MiB"),
         (f"- {{{RULE}}}\n- {{{RULE}}}", "rule 2: there is a rule for OTHER already"),
         (f"- {{{RULE}}}".replace("OTHER", "a/b"), "rule 1: id"),
         (f"- {{{RULE}}}".replace("OTHER", "''"), "rule 1: id"),
@@ -327,6 +339,55 @@ def test_answers_that_fit_no_rule_stop_no_other_competition(data: Path) -> None:
     tasks = MleBenchLiteSuite(options(data, CACTUS, PIZZA)).load()
     assert list(tasks.bundles) == [CACTUS]
     assert "has several columns 'request_id'" in tasks.missing[PIZZA]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"answers": "x" * 5000}, "File name too long"),
+        ({"answers": "private"}, "is no file"),
+        ({"columns": ["nope"]}, "has no column 'nope'; mend the columns of its rule"),
+        ({"kind": "values", "columns": ["has_cactus"]}, "its grading rule cannot be used: metric 'roc_auc' takes"),
+        ({"metric_params": {"zzz": 1}, "columns": ["has_cactus"]}, "rule cannot be used: .*zzz"),
+    ],
+)
+def test_a_rule_that_does_not_fit_costs_its_own_competition(
+    data: Path, tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(json.dumps([{**RULES[CACTUS].to_dict(), **change}]))
+    tasks = MleBenchSuite(options(data, CACTUS, PIZZA, rules=path)).load()
+    assert list(tasks.bundles) == [PIZZA]
+    assert re.search(words, tasks.missing[CACTUS])
+    assert CACTUS in tasks.missing[CACTUS] or "x" * 99 in tasks.missing[CACTUS]
+
+
+def test_ids_and_paths_of_no_text_cost_their_own_line(data: Path, tmp_path: Path) -> None:
+    good = tmp_path / "good.csv"
+    good.write_bytes(csv(Made(CACTUS, many_classes()).table(Made(CACTUS, many_classes()).truth)))
+    pairs = [(f"{CACTUS}\ud800", str(good)), (CACTUS, "\ud800.csv"), (CACTUS.upper(), str(good)), (CACTUS, str(good))]
+    listed = tmp_path / "submission.jsonl"
+    lines = [json.dumps({"competition_id": name, "submission_path": path}) for name, path in pairs]
+    listed.write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+    args = ["eval", "--suite", "mle-bench-lite", "--data", str(data), "--submissions", str(listed)]
+    result = CliRunner().invoke(app, [*args, "--out", str(tmp_path / "graded")])
+    assert result.exit_code == 1, result.output
+    report = strict(tmp_path / "graded/grading_report.json")
+    assert [each["score"] for each in report["competition_reports"]] == [None, 1.0]
+    assert len(report["not_graded"]) == 2
+    for name in ("", 3, "x" * 1000):
+        listed.write_text(json.dumps({"competition_id": name, "submission_path": None}))
+        with pytest.raises(ConfigError, match="line 1: competition_id is no id"):
+            read_submissions(listed)
+
+
+def test_a_place_for_the_reports_that_is_taken_keeps_the_run(data: Path, tmp_path: Path) -> None:
+    assert invoke(data, tmp_path, "--competition", CACTUS).exit_code == 0
+    shutil.rmtree(tmp_path / "run/mle-bench")
+    (tmp_path / "run/mle-bench").write_text("mine")
+    again = invoke(data, tmp_path, "--competition", CACTUS, "--resume")
+    assert isinstance(again.exception, ConfigError)
+    assert "the run is kept" in str(again.exception)
 
 
 def test_two_ids_of_one_task_are_refused(data: Path, tmp_path: Path) -> None:

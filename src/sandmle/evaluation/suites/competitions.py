@@ -15,13 +15,14 @@ import sandmle
 from sandmle.errors import BundleError, ConfigError
 from sandmle.evaluation.suites.rules import CompetitionRule, first_problem
 from sandmle.grading import AnswerKey, TableError, read_table
-from sandmle.grading.answers import ANSWER_CAPS
+from sandmle.grading.answers import ANSWER_CAPS, check_rule
 from sandmle.grading.table import count_rows, read_header, write_table
 from sandmle.records import Provenance, StructuralDNA, TaskKind, TaskLimits, TaskSpec, Thresholds
 from sandmle.records.dna import Modality
 from sandmle.tasks import Bundle
 
 DAY_S = 86_400.0
+_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,20 @@ class CompetitionFiles:
     description: Path
 
     def problem(self) -> str:
-        """Returns what is missing, or nothing."""
-        if not self.public.is_dir() or not any(self.public.iterdir()):
-            return f"{self.public} is missing or empty"
-        for path in (self.answers, self.sample, self.description):
-            if not path.is_file():
-                return f"{path} is missing"
+        """Returns what is missing, or nothing.
+
+        Raises:
+            BundleError: A folder or a name cannot be used.
+        """
+        try:
+            if not self.public.is_dir() or not any(self.public.iterdir()):
+                return f"{self.public} is missing or empty"
+            for path in (self.answers, self.sample, self.description):
+                if not path.is_file():
+                    return f"{path} is {'no file' if path.exists() else 'missing'}"
+        except OSError as error:
+            where = str(error.filename or self.public)[:_SHOWN_CHARS]
+            raise BundleError(f"cannot read {where}: {error.strerror}") from error
         return ""
 
 
@@ -134,7 +143,14 @@ def competition_bundle(
     for name in (rule.id_column, *target.columns, *rule.answer_columns):
         if header.count(name) != 1:
             found = "no column" if name not in header else "several columns"
-            raise BundleError(f"competition {rule.id}: {files.answers} has {found} {name!r}; prepare it again")
+            raise BundleError(
+                f"competition {rule.id}: {files.answers} has {found} {name!r}; "
+                "mend the columns of its rule, or prepare it again"
+            )
+    try:
+        check_rule(rule.scoring_rule(target))
+    except ConfigError as error:
+        raise BundleError(f"competition {rule.id}: its grading rule cannot be used: {error}") from error
     known = dna or StructuralDNA(
         modalities=(Modality.TABULAR,),
         task_kind=TaskKind.REGRESSION,
@@ -233,6 +249,10 @@ def need_folder(data: Path, hint: str) -> None:
     """
     if not data.is_dir():
         raise ConfigError(f"no folder {data}; {hint}")
+    try:
+        next(data.iterdir(), None)
+    except OSError as error:
+        raise ConfigError(f"cannot read {data}: {error.strerror}; make it readable") from error
 
 
 def _read(path: Path) -> bytes:

@@ -10,15 +10,18 @@ from typing import Any
 from sandmle.env.feedback import SubmissionGrader
 from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.evaluation.suites.base import Suite
-from sandmle.evaluation.suites.competitions import task_id_of
+from sandmle.evaluation.suites.competitions import CompetitionBundle, task_id_of
 from sandmle.evaluation.suites.recording import submission_path
-from sandmle.parallel import write_whole
+from sandmle.grading.table import DEFAULT_CAPS
+from sandmle.grammars.scan import clean_text
+from sandmle.parallel import write_text_whole, write_whole
 from sandmle.records import Direction, GradeReport, Medal, Trajectory
 from sandmle.rollouts import read_trajectories
 
 REPORTS_DIR = "mle-bench"
 REPORT_FILE = "grading_report.json"
 _DECIMALS = 5
+_MOST_ID_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ def read_submissions(path: Path) -> list[SubmissionLine]:
         ConfigError: The file cannot be read, or a line is broken; the message names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the submissions {path}; give MLE-bench's submission.jsonl") from error
     found = []
@@ -45,8 +48,10 @@ def read_submissions(path: Path) -> list[SubmissionLine]:
             continue
         try:
             value = json.loads(line)
-            given = value["submission_path"]
-            found.append(SubmissionLine(str(value["competition_id"]), None if given is None else Path(given)))
+            name, given = value["competition_id"], value["submission_path"]
+            if not isinstance(name, str) or not 0 < len(name) <= _MOST_ID_CHARS:
+                raise ConfigError(f"{path}, line {number}: competition_id is no id of a competition")
+            found.append(SubmissionLine(clean_text(name), None if given is None else Path(clean_text(given))))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConfigError(f"{path}, line {number}: needs competition_id and submission_path") from error
     return found
@@ -56,7 +61,20 @@ def write_grading_reports(run: Path) -> list[Path]:
     """Writes the reports of a run directory: one ``submission.jsonl`` and one grading report a policy and attempt.
 
     Every planned competition has a line, also those without a submission. Of two records of an episode the last counts.
+
+    Raises:
+        ConfigError: The disk refuses.
     """
+    try:
+        return _write_reports(run)
+    except OSError as error:
+        where = error.filename or run / REPORTS_DIR
+        raise ConfigError(
+            f"cannot write the reports to {where}: {error.strerror}; the run is kept: mend that and use --resume"
+        ) from error
+
+
+def _write_reports(run: Path) -> list[Path]:
     last = {trajectory.key: _slim(trajectory) for trajectory in read_trajectories(run)}
     groups: dict[tuple[str, int], list[_Graded]] = {}
     for (_, policy, attempt), graded in sorted(last.items()):
@@ -67,7 +85,7 @@ def write_grading_reports(run: Path) -> list[Path]:
         folder = run / REPORTS_DIR / f"policy-{names.index(policy)}" / f"attempt-{attempt}"
         folder.mkdir(parents=True, exist_ok=True)
         lines = [member.line(run) for member in members]
-        (folder / "submission.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_text_whole(folder / "submission.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         reports = [
             competition_report(member.competition_id, member.report, line["submission_path"])
             for member, line in zip(members, lines, strict=True)
@@ -105,10 +123,12 @@ def grade_submissions(suite: Suite, lines: Sequence[SubmissionLine], out: Path) 
     for line in lines:
         task_id = task_id_of(line.competition_id)
         try:
-            if task_id not in tasks.bundles:
+            bundle = tasks.bundles.get(task_id)
+            is_other = isinstance(bundle, CompetitionBundle) and bundle.rule.id != line.competition_id
+            if bundle is None or is_other:
                 raise BundleError(tasks.missing.get(task_id, f"{line.competition_id} is not in suite {suite.name}"))
             if task_id not in graders:
-                graders[task_id] = suite.open_grader(tasks.bundles[task_id])
+                graders[task_id] = suite.open_grader(bundle)
             report = graders[task_id].grade(_submission(line.submission_path))
         except SandmleError as error:
             not_graded.append({"competition_id": line.competition_id, "reason": str(error)})
@@ -128,7 +148,10 @@ def _submission(path: Path | None) -> bytes | None:
     if path is None or path.suffix.lower() != ".csv":
         return None
     try:
-        return path.read_bytes() if path.is_file() else None
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return file.read(DEFAULT_CAPS.size_bytes + 1)  # the grader refuses what is longer than its cap
     except (OSError, ValueError) as error:  # a name too long for the system, a null byte
         name = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}..."
         raise BundleError(f"cannot read submission {name!r}: {getattr(error, 'strerror', None) or error}") from error

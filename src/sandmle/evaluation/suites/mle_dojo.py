@@ -1,5 +1,6 @@
 """The suite ``mle-dojo``: competitions in MLE-Dojo's layout, with places on both human leaderboards (HumanRank)."""
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -61,7 +62,7 @@ class MleDojoSuite:
         need_folder(data, "prepare it with MLE-Dojo's prepare/mle.py and name its data folder")
         own = default_ids()
         rules = {**_rules(), **(user_rules(self._options.rules) if self._options.rules else {})}
-        here = [each.name for each in data.iterdir() if (each / "data").is_dir()]
+        here = [each.name for each in data.iterdir() if os.access(each, os.X_OK) and (each / "data").is_dir()]
         ids = chosen(self._options.competitions, sorted({*own, *rules, *here}), own, self.name)
         bundles: dict[str, Bundle] = {}
         missing: dict[str, str] = {}

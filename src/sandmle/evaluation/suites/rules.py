@@ -8,11 +8,14 @@ from typing import Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
+from typing_extensions import override
 
 from sandmle.errors import BundleError, ConfigError
 from sandmle.grading import ScoringRule, get_metric
 from sandmle.grading.rule import SUM_TOLERANCE
 from sandmle.records import Direction, PredictionKind, Record, TargetSpec
+
+_MOST_BYTES, _MOST_DEPTH = 4 << 20, 12
 
 
 class CompetitionRule(Record):
@@ -31,13 +34,13 @@ class CompetitionRule(Record):
     labels: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
-    max_items: int | None = None
+    max_items: int | None = Field(default=None, ge=1)
     metric: str
     metric_params: dict[str, Any] = Field(default_factory=dict)
     answer_columns: tuple[str, ...] = ()
     extra_columns: Literal["refuse", "ignore"] = "ignore"
     repeated_ids: Literal["refuse", "in_order"] = "refuse"
-    sum_tolerance: float = Field(default=SUM_TOLERANCE, ge=0)
+    sum_tolerance: float = Field(default=SUM_TOLERANCE, gt=0)
     unscored: str | None = None
     """Rows whose answers hold this cell do not count."""
 
@@ -51,9 +54,13 @@ class CompetitionRule(Record):
 
     @model_validator(mode="after")
     def _makes_a_target(self) -> "CompetitionRule":
-        repeated = [name for name, count in Counter((self.id_column, *self.columns)).items() if name and count > 1]
-        if repeated:
-            raise ValueError(f"column {repeated[0]} is named twice")
+        names = (self.id_column, *self.columns, *self.answer_columns)
+        for kind, each in (("column", names), ("label", self.labels)):
+            repeated = [name for name, count in Counter(each).items() if name and count > 1]
+            if repeated:
+                raise ValueError(f"{kind} {repeated[0]} is named twice")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"low ({self.low:g}) is above high ({self.high:g})")
         if self.columns:
             self.target(self.columns)  # names what is wrong with labels and bounds
         return self
@@ -88,6 +95,24 @@ class CompetitionRule(Record):
         )
 
 
+class _FlatLoader(yaml.SafeLoader):
+    """Reads plain YAML: no aliases, which can stand for more than there is room for, and no deep nesting."""
+
+    _depth = 0
+
+    @override
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not read; write each rule in full")
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise yaml.YAMLError("nested too deep")
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+
 def builtin_rules(name: str) -> Mapping[str, CompetitionRule]:
     """Returns the rules that ship with the package, by id."""
     text = resources.files("sandmle.evaluation.suites").joinpath(f"data/{name}.yaml").read_text(encoding="utf-8")
@@ -101,10 +126,14 @@ def user_rules(path: Path) -> Mapping[str, CompetitionRule]:
         ConfigError: The file cannot be read or holds no rules.
     """
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise ConfigError(f"the rules {path} have more than {_MOST_BYTES >> 20} MiB; name fewer competitions")
+        entries = yaml.load(data.decode(), _FlatLoader)
     except OSError as error:
         raise ConfigError(f"cannot read the rules {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not YAML text; write rules as docs/guides/suite-mle-bench.md shows") from error
     if not isinstance(entries, list):
         raise ConfigError(f"{path} holds no list of rules; write them as docs/guides/suite-mle-bench.md shows")
