@@ -54,8 +54,16 @@ def test_levels_are_held_against_chance() -> None:
     assert summary.same_level_by_chance == pytest.approx(0.25)
 
 
+def test_solvers_that_change_places_are_seen() -> None:
+    kept = result("a", "x", "abcdef", levels=("median", "gold"))
+    turned = kept.replace(levels={**kept.levels, "linear": ("gold", "bronze")})
+    tied = kept.replace(levels={**kept.levels, "linear": ("median", "bronze")})
+    assert summarize_retraining([kept, turned, tied]).same_order == pytest.approx(2 / 3, abs=1e-4)
+
+
 def test_nothing_measured_is_no_number() -> None:
     summary = summarize_retraining([None])
     assert summary.same_medal is None
     assert summary.same_level_by_chance is None
     assert summary.rank_same_task is None
+    assert summary.same_order is None

@@ -94,6 +94,7 @@ def _retraining(found: RetrainingSummary) -> list[Sequence[str]]:
         ("same medal both times", number_text(found.same_medal)),
         ("same level, median counted", number_text(found.same_level)),
         ("the same by chance", number_text(found.same_level_by_chance)),
+        ("tasks on which no two solvers change places, by level", number_text(found.same_order)),
         ("rank correlation, one task (ceiling)", number_text(found.rank_same_task)),
         ("rank correlation, one family", number_text(found.rank_same_family)),
         ("rank correlation, two families", number_text(found.rank_other_family)),

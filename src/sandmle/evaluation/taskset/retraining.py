@@ -33,6 +33,7 @@ _SOLVED = (
 _EDGE = 0.005
 _FEWEST_ROWS = 500
 _MEDIAN = "median"
+_LEVELS = ("none", _MEDIAN, "bronze", "silver", "gold")
 
 
 class Retrained(Record):
@@ -59,6 +60,8 @@ class RetrainingSummary(Record):
     """What that share would be if levels were dealt out by their frequencies."""
     same_medal: float | None
     """The same with median counted as none."""
+    same_order: float | None
+    """Share of tasks on which no two solvers change places by level (a tie both ways is no change)."""
     rank_same_task: float | None
     """Mean rank correlation of solvers between the two fits on one task: the ceiling."""
     rank_same_family: float | None
@@ -126,6 +129,7 @@ def summarize_retraining(results: Sequence[Retrained | None]) -> RetrainingSumma
         same_level=_mean([float(first == second) for first, second in pairs]),
         same_level_by_chance=_chance(pairs),
         same_medal=_mean([float(first == second) for first, second in flat]),
+        same_order=_mean([float(_keeps_order(result)) for result in done]),
         rank_same_task=_mean(same),
         rank_same_family=_mean(between[True]),
         rank_other_family=_mean(between[False]),
@@ -247,6 +251,11 @@ def _level(score: float, context: GateContext) -> str:
     if medal is Medal.NONE:
         return _MEDIAN if above_median(score, spec.thresholds, spec.direction) else "none"
     return medal.value
+
+
+def _keeps_order(result: Retrained) -> bool:
+    heights = [(_LEVELS.index(first), _LEVELS.index(second)) for first, second in result.levels.values()]
+    return all((one[0] - other[0]) * (one[1] - other[1]) >= 0 for one, other in itertools.combinations(heights, 2))
 
 
 def _orders(result: Retrained) -> tuple[list[float], list[float]]:
