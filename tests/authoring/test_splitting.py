@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,21 @@ def test_split_writes_links_that_are_folders_of_tasks(tmp_path: Path) -> None:
         assert [path.name for path in find_bundles(tmp_path / "split" / side)] == [e.task_id for e in split.side(side)]
     with pytest.raises(ConfigError, match="not empty"):
         write_split(tmp_path / "set", tmp_path / "split")
+
+
+def test_broken_tasks_are_left_out_and_named(tmp_path: Path) -> None:
+    base = bundles.draft("regression")
+    for number, seed in enumerate(seed_ids()[:5]):
+        provenance = base.spec.provenance.replace(seed_id=seed, rng_seed=number)
+        files = {**base.files, "public/train.csv": base.files["public/train.csv"] + b"\n" * number}
+        spec = base.spec.replace(task_id=f"t{number}", provenance=provenance)
+        bundles.saved(replace(base, spec=spec, files=files), tmp_path / "tasks")
+    (tmp_path / "tasks/t0/public/train.csv").write_text("garbage")
+    (tmp_path / "tasks/t1/task.yaml").write_text("{")
+    result = CliRunner().invoke(app, ["split", str(tmp_path / "tasks"), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 1, result.output
+    split = Split.model_validate_json((tmp_path / "out/split.json").read_text())
+    assert sorted(entry.task_id for side in SIDES for entry in split.side(side)) == ["t2", "t3", "t4"]
+    assert "t0: task t0" in split.left_out[0]
+    assert "was changed" in split.left_out[0]
+    assert "t1: " in split.left_out[1]

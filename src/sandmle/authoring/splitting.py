@@ -6,7 +6,7 @@ that both sides have their share of each; the starting point and the order among
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -87,24 +87,43 @@ def make_split(specs: Iterable[TaskSpec], *, validation_share: float = 0.2, rng_
     )
 
 
-def write_split(tasks: Path, out: Path, *, validation_share: float = 0.2, rng_seed: int = 0) -> Split:
+def write_split(
+    tasks: Path,
+    out: Path,
+    *,
+    validation_share: float = 0.2,
+    rng_seed: int = 0,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Split:
     """Divides a folder of tasks and writes ``split.json``, with links to the tasks of each side beside it.
+
+    Every file is held against its hash first, as the hashes are published; a task that is broken is left out and named.
 
     Args:
         tasks: A folder of tasks.
         out: A new or empty folder; ``out/train`` and ``out/validation`` can be given wherever a folder of tasks can.
         validation_share: As in :func:`make_split`.
         rng_seed: As in :func:`make_split`.
+        on_progress: Is told how many tasks were looked at.
 
     Raises:
-        BundleError: There are no tasks, or one is broken.
+        BundleError: There are no tasks, or none that is whole.
         ConfigError: ``out`` is not empty, or cannot be written to; the share leaves one side empty.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} is not empty; give a new folder")
     folders = find_bundles(tasks)
-    bundles = [load_bundle(folder, verify=False) for folder in folders]
+    bundles, broken = [], []
+    for number, folder in enumerate(folders, start=1):
+        try:
+            bundles.append(load_bundle(folder))
+        except BundleError as error:
+            broken.append(f"{folder.name}: {error}")
+        on_progress(number)
+    if not bundles:
+        raise BundleError(f"no task in {tasks} is whole; the first: {broken[0]}")
     split = make_split([bundle.spec for bundle in bundles], validation_share=validation_share, rng_seed=rng_seed)
+    split = split.replace(left_out=(*broken, *split.left_out))
     roots = {bundle.task_id: bundle.root.resolve() for bundle in bundles}
     if len(roots) < len(bundles):
         raise BundleError(f"two tasks in {tasks} have one id; give each its own")

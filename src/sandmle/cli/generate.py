@@ -94,6 +94,7 @@ def command(
     if author == "llm":
         from sandmle.authoring.roles.options import LLMOptions, SpendLimits
         from sandmle.cli.llm import plan_run, read_prices, show_dry_run
+        from sandmle.env import checked
 
         plan = plan_run(
             names,
@@ -105,11 +106,14 @@ def command(
                 max_repairs=repairs,
                 max_tokens=max_tokens,
             ),
-            SpendLimits(
-                requests=requests,
-                max_cost_usd=max_cost,
-                max_total_tokens=max_total_tokens,
-                **read_prices(prices),
+            checked(
+                SpendLimits,
+                {
+                    "requests": requests,
+                    "max_cost_usd": max_cost,
+                    "max_total_tokens": max_total_tokens,
+                    **read_prices(prices),
+                },
             ),
             replay,
         )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sandmle.cli.output import JsonOption, console, error_console, print_json
+from sandmle.cli.output import JsonOption, console, error_console, print_json, progress_line
 
 
 def command(
@@ -19,14 +19,17 @@ def command(
 ) -> None:
     """Divides tasks by their seeds, evenly over modality and kind, and lists ids and hashes of both sides.
 
-    Tasks from MLE-bench-Lite and tasks with the training rows of another are left out and named; those whose seed
-    MLE-Dojo has too are marked. The same tasks and options give the same split.
+    Tasks that are broken, tasks from MLE-bench-Lite and tasks with the training rows of another are left out and named;
+    those whose seed MLE-Dojo has too are marked. The same tasks and options give the same split.
 
     Exit codes: 0 done; 1 done, but tasks were left out; 2 bad input.
     """
     from sandmle.authoring.splitting import SIDES, split_table, write_split
+    from sandmle.tasks import find_bundles
 
-    split = write_split(tasks, out, validation_share=validation, rng_seed=rng_seed)
+    n_tasks = len(find_bundles(tasks))
+    with progress_line("tasks", n_tasks, quiet=as_json) as line:
+        split = write_split(tasks, out, validation_share=validation, rng_seed=rng_seed, on_progress=line.update)
     table = split_table(split)
     if as_json:
         counts = {side: len(split.side(side)) for side in SIDES}

@@ -47,8 +47,8 @@ class ChatPolicy:
         self.name = f"chat:{model}"
         self._model = model
         self._options = options or PolicyOptions()
-        self._key = read_key(self._options)
-        self._endpoint = Endpoint(self._options.base_url or DEFAULT_BASE_URL, self._key, wall_clock=wall_clock)
+        key = read_key(self._options)
+        self._endpoint = Endpoint(self._options.base_url or DEFAULT_BASE_URL, key, wall_clock=wall_clock)
         self._slots = asyncio.Semaphore(self._options.concurrency)
         self._sleep, self._clock = sleep, clock
         self._rng = rng or random.Random()
@@ -79,7 +79,7 @@ class ChatPolicy:
             if outcome.is_overflow or not outcome.may_pass or is_last:
                 kind = ContextOverflowError if outcome.is_overflow else PolicyError
                 tried = "" if outcome.is_overflow else f" ({n_tries} tries, {waited_s:.1f} s of waiting)"
-                message = f"{self.name}: {outcome.message.replace(self._key, '***')}{tried}"
+                message = f"{self.name}: {outcome.message}{tried}"
                 lost_s = queued_s + failed_s + waited_s
                 raise kind(message, n_tries=n_tries, retry_wait_s=waited_s, lost_s=lost_s)
             await self._sleep(pause_s)

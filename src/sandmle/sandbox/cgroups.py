@@ -309,10 +309,12 @@ def remove_leftovers() -> None:
     """Removes groups of processes that are gone: a killed parent could not clean up."""
     trees = [_ROOT, *(_ROOT / name for name in ("memory", "pids", "cpuacct", "cpu"))]
     for tree in trees:
-        for folder in tree.glob(f"**/{PREFIX}*-*") if tree.is_dir() else ():
-            owner = folder.name.removeprefix(PREFIX).split("-")[0]
-            if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-                _remove(folder)
+        # Unlike a glob this walk goes on when another process removes a group under it.
+        for parent, names, _ in os.walk(tree):
+            for name in names:
+                owner = name.removeprefix(PREFIX).split("-")[0]
+                if name.startswith(PREFIX) and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                    _remove(Path(parent, name))
 
 
 def own_v1(controller: str) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sandmle.authoring.roles.journal import Journal, ReplyLine
-from sandmle.authoring.roles.ledger import Ledger
+from sandmle.authoring.roles.ledger import Ledger, tokens_of
 from sandmle.authoring.roles.outputs import RoleName
 from sandmle.authoring.roles.prompts import render
 from sandmle.authoring.roles.reading import Complaint
@@ -67,13 +67,16 @@ class Line:
                 answer = await self.responder.ask(conversation)
             except ContextOverflowError as error:
                 raise AuthoringError(str(error), lost_to="context_full") from error
+            spent = answer.prompt_tokens, answer.completion_tokens
+            if spent == (0, 0):  # a server that does not count: what the texts must have taken
+                spent = tokens_of(n_chars), tokens_of(len(answer.text))
             line = ReplyLine(
                 role=role,
                 text=answer.text,
                 finish_reason=answer.finish_reason,
-                prompt_tokens=answer.prompt_tokens,
-                completion_tokens=answer.completion_tokens,
-                cost_usd=self.ledger.price_of(answer.prompt_tokens, answer.completion_tokens),
+                prompt_tokens=spent[0],
+                completion_tokens=spent[1],
+                cost_usd=self.ledger.price_of(*spent),
                 prompt=conversation[-1].text,
                 wait_s=round(time.monotonic() - start_s, 3),
             )

@@ -1,6 +1,7 @@
 """What was spent, and what may still be: the budget is reserved before a request and never exceeded."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -65,7 +66,7 @@ class Ledger:
         Raises:
             BudgetSpentError: It does not fit, even when nothing else is in flight.
         """
-        prompt_tokens = int(prompt_chars / _CHARS_PER_TOKEN) + 16
+        prompt_tokens = tokens_of(prompt_chars) + 16
         tokens = prompt_tokens + max_tokens
         usd = self.price_of(prompt_tokens, max_tokens) or 0.0
         async with self._changed:
@@ -102,3 +103,8 @@ class Ledger:
             f"the budget of {limits.max_total_tokens} tokens is spent to {self.total_tokens} and the next reply may "
             f"take {tokens}; go on with --resume and a larger --max-total-tokens"
         )
+
+
+def tokens_of(n_chars: int) -> int:
+    """Returns about how many tokens a text has, rather more than fewer."""
+    return math.ceil(n_chars / _CHARS_PER_TOKEN)
