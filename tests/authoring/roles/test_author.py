@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sandmle.authoring.funnel import Proposal
 from sandmle.authoring.pipeline import GenerateRequest, generate
 from sandmle.authoring.roles.author import WORK_DIR, LLMAuthor
 from sandmle.authoring.roles.journal import read_recording
@@ -115,7 +116,6 @@ class NoSandbox:
 @pytest.mark.parametrize("n_tasks", [50])
 def test_fifty_tasks_in_flight_cost_little_beside_the_model(n_tasks, tmp_path):
     """The author's own work is a small part of what fifty waiting tasks take; the client's is counted apart."""
-    from sandmle.authoring.funnel import Proposal
 
     class Slow(RecordedResponder):
         async def ask(self, conversation):
@@ -134,6 +134,14 @@ def test_fifty_tasks_in_flight_cost_little_beside_the_model(n_tasks, tmp_path):
     cpu_s = time.process_time() - start_cpu_s
     assert author.spending()["n_replies"] == 10 * n_tasks
     assert cpu_s <= 0.10 * 50 * 10 * 0.2  # a tenth of the time that all requests spend at the model
+
+
+def test_a_place_that_takes_no_recordings_is_named_before_anybody_is_asked(tmp_path):
+    (tmp_path / "taken").write_text("mine")
+    author = LLMAuthor(tmp_path / "out", LLMOptions(), record=tmp_path / "taken", responder=RecordedResponder(REFUSED))
+    with pytest.raises(ConfigError, match=r"cannot record into .*taken: File exists; name a new folder"):
+        author.prepare([Proposal(index=0, seed_id=SEED, k=0, rng_seed=0)])
+    assert (tmp_path / "taken").read_text() == "mine"
 
 
 N_KILLS = 20

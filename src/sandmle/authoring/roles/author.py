@@ -135,8 +135,15 @@ class LLMAuthor:
             on_progress: Told after every step of every task.
 
         Raises:
-            ConfigError: The model cannot be used at all.
+            ConfigError: The model, or the folder for recordings, cannot be used at all.
         """
+        if self._record is not None:  # found out before anything is paid for
+            try:
+                self._record.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ConfigError(
+                    f"cannot record into {self._record}: {error.strerror}; name a new folder with --record"
+                ) from error
         responder, prices = self._open()
         self._ledger = Ledger(self._limits, prices)
         waiting = []
