@@ -123,5 +123,17 @@ def test_a_recording_that_is_missing_or_ends_is_said(tmp_path):
     (cut / name).write_text("".join(lines[:2]))
     ended, missing = replayed(cut, tmp_path / "out", "spaceship-titanic", "AI4Code")
     assert ended.lost_to == "recording_ends"
-    assert ended.reason == "the recording ends where the ML Developer is asked again"
+    assert ended.reason == "the recording ends where the ML Developer is asked"
     assert missing.lost_to == "no_recording"
+
+
+def test_a_recording_that_ends_at_a_complaint_tells_it(tmp_path):
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    name = "spaceship-titanic--0.jsonl"
+    lines = (FLAWED / "bug_repaired" / name).read_text().splitlines(keepends=True)
+    (cut / name).write_text("".join(lines[:3]))
+    [ended] = replayed(cut, tmp_path / "out", "spaceship-titanic")
+    assert ended.lost_to == "recording_ends"
+    assert ended.reason.startswith("the recording ends where the ML Developer is asked, after ")
+    assert "make_data.py" in ended.reason

@@ -57,9 +57,7 @@ class Line:
         if known is not None:
             return known
         if self.responder is None:
-            raise AuthoringError(
-                f"the recording ends where the {ROLE_WORDS[role]} is asked again", lost_to="recording_ends"
-            )
+            raise AuthoringError(f"the recording ends where the {ROLE_WORDS[role]} is asked", lost_to="recording_ends")
         n_chars = sum(len(said.text) for said in conversation)
         async with self.slots, self.ledger.reserved(n_chars, self.max_tokens):
             start_s = time.monotonic()
@@ -99,6 +97,7 @@ class Conversation:
     role: RoleName
     repairs_left: int
     _said: list[Said] = field(default_factory=list)
+    _last_complaint: str = ""
 
     @classmethod
     def open(cls, line: Line, role: RoleName, repairs: int, **facts: object) -> "Conversation":
@@ -116,13 +115,22 @@ class Conversation:
             AuthoringError: No repair is left; it names the last complaint.
         """
         while True:
-            line = await self.line.ask(self.role, self._said)
+            line = await self._ask()
             self._said.append(Said("assistant", line.text))
             try:
                 _refuse_unfinished(line)
                 return await judge(line.text)
             except Complaint as complaint:
                 self.send_back(complaint)
+
+    async def _ask(self) -> ReplyLine:
+        """Returns the next reply; where there is none, the reason tells what the reply before was sent back for."""
+        try:
+            return await self.line.ask(self.role, self._said)
+        except AuthoringError as error:
+            if not self._last_complaint:
+                raise
+            raise AuthoringError(f"{error}, after {self._last_complaint}", lost_to=error.lost_to) from error
 
     def send_back(self, complaint: Complaint) -> None:
         """Tells the role what is wrong with its work; the next ``until`` hears its answer.
@@ -135,6 +143,7 @@ class Conversation:
                 f"the {ROLE_WORDS[self.role]}'s work was refused: {complaint.summary}", lost_to=complaint.kind
             ) from complaint
         self.repairs_left -= 1
+        self._last_complaint = complaint.summary
         self.line.ledger.n_repairs += 1
         _, text = render("repair", detail=complaint.detail, role=self.role)
         self._said.append(Said("user", text))
