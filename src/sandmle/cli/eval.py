@@ -53,7 +53,9 @@ def command(
     feedback: Annotated[
         str | None, typer.Option(help="Scores shown to the agent: none, public or oracle (marked). [suite's own]")
     ] = None,
-    max_turns: Annotated[int | None, typer.Option(min=1, help="Model calls in one episode. [suite's own]")] = None,
+    max_turns: Annotated[
+        int | None, typer.Option(min=1, help="Turns, actions or scripts, by scaffold. [suite's own]")
+    ] = None,
     step_s: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one execution. [suite's own]")] = None,
     episode_s: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one episode. [suite's own]")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of one reply.")] = None,
@@ -136,7 +138,9 @@ def command(
         try:
             summary = evaluate(evaluation, out, sandbox=opened, resume=resume, on_progress=shown.update)
         except KeyboardInterrupt:
-            error_console().print(f"stopped; go on with --resume --out {out}", markup=False, soft_wrap=True)
+            error_console().print(
+                f"stopped; go on with the same command and --resume (--out {out})", markup=False, soft_wrap=True
+            )
             raise typer.Exit(130) from None
     if as_json:
         print_json({"run": str(out), **summary})

@@ -104,7 +104,9 @@ def command(
         try:
             summary = run_rollouts(config, bundles, out, sandbox=opened, resume=resume, on_progress=shown.update)
         except KeyboardInterrupt:
-            error_console().print(f"stopped; go on with --resume --out {out}", markup=False, soft_wrap=True)
+            error_console().print(
+                f"stopped; go on with the same command and --resume (--out {out})", markup=False, soft_wrap=True
+            )
             raise typer.Exit(130) from None
     if save_sft is not None:
         _save_sft(out, save_sft, sft_min_reward, sft_per_task)

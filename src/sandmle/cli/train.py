@@ -164,7 +164,9 @@ def _stoppable(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        error_console().print(f"stopped; go on with --resume --out {out}", markup=False, soft_wrap=True)
+        error_console().print(
+            f"stopped; go on with the same command and --resume (--out {out})", markup=False, soft_wrap=True
+        )
         raise typer.Exit(130) from None
 
 
