@@ -15,13 +15,14 @@ from sandmle.errors import ConfigError
 from sandmle.evaluation.suites import SuiteOptions, open_suite
 from sandmle.evaluation.suites.boards import place_thresholds
 from sandmle.evaluation.suites.mle_bench import MleBenchLiteSuite, MleBenchSuite
-from sandmle.evaluation.suites.mle_bench_reports import read_submissions
+from sandmle.evaluation.suites.mle_bench_reports import _submission, read_submissions
 from sandmle.evaluation.suites.official import DIFFERENCE
 from sandmle.evaluation.suites.rules import builtin_rules
 from sandmle.evaluation.suites.testing import check_suite
 from sandmle.formats.mle_bench import MleBench
 from sandmle.formats.transfer import export_tasks
 from sandmle.grading import Grader
+from sandmle.grading.table import DEFAULT_CAPS
 from sandmle.records import GradeStatus, Medal
 from tests.bundles import draft, saved
 from tests.evaluation.suites.lite import Made, csv, many_classes, write_prepared
@@ -425,3 +426,10 @@ def test_a_leaderboard_with_two_columns_of_scores_is_refused(data: Path, tmp_pat
     suite = MleBenchLiteSuite(options(data, CACTUS, PIZZA, leaderboards=tmp_path))
     with pytest.raises(ConfigError, match="several columns 'score'"):
         suite.load()
+
+
+def test_a_submission_is_read_as_far_as_the_graders_of_the_suite_look(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    with path.open("wb") as file:
+        file.truncate(DEFAULT_CAPS.size_bytes + 1000)
+    assert len(_submission(path) or b"") == DEFAULT_CAPS.size_bytes + 1000

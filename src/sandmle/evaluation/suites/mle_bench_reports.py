@@ -12,7 +12,7 @@ from sandmle.errors import BundleError, ConfigError, SandmleError
 from sandmle.evaluation.suites.base import Suite
 from sandmle.evaluation.suites.competitions import CompetitionBundle, task_id_of
 from sandmle.evaluation.suites.recording import submission_path
-from sandmle.grading.table import DEFAULT_CAPS
+from sandmle.grading.answers import ANSWER_CAPS
 from sandmle.grammars.scan import clean_text
 from sandmle.parallel import write_text_whole, write_whole
 from sandmle.records import Direction, GradeReport, Medal, Trajectory
@@ -151,7 +151,7 @@ def _submission(path: Path | None) -> bytes | None:
         if not path.is_file():
             return None
         with path.open("rb") as file:
-            return file.read(DEFAULT_CAPS.size_bytes + 1)  # the grader refuses what is longer than its cap
+            return file.read(ANSWER_CAPS.size_bytes + 1)  # the suites' graders refuse what is longer
     except (OSError, ValueError) as error:  # a name too long for the system, a null byte
         name = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}..."
         raise BundleError(f"cannot read submission {name!r}: {getattr(error, 'strerror', None) or error}") from error
