@@ -1,8 +1,10 @@
 """Moving libraries onto huge pages: how they are grouped, and that everything still works afterwards."""
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,28 +12,38 @@ import pytest
 from sandmle.sandbox.boot import environment, inner_command
 from sandmle.sandbox.inner import hugepages
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def pages() -> Iterator[int]:
+    """Returns the address of 16 pages without access that nobody else maps anything into."""
+    libc = hugepages._libc()
+    start = libc.mmap(None, 16 * PAGE, 0, 0x22, -1, 0)
+    yield start
+    libc.munmap(start, 16 * PAGE)
+
 
 @pytest.mark.parametrize(
-    ("spans", "others", "expected"),
+    ("spans", "free", "expected"),
     [
-        ([], [(0, 10)], []),
-        ([(0, 10)], [], [1]),
-        ([(0, 10), (10, 20), (25, 30)], [], [3]),
-        ([(0, 10), (10, 20), (25, 30)], [(20, 25)], [2, 1]),
-        ([(0, 10), (15, 20), (25, 30)], [(10, 15), (22, 23), (40, 50)], [1, 1, 1]),
-        ([(10, 20), (20, 30)], [(0, 5), (30, 35)], [2]),
+        ([], [], []),
+        ([(0, 2)], [], [1]),
+        ([(0, 2), (2, 4), (4, 6)], [], [3]),
+        ([(0, 2), (3, 5)], [2], [2]),
+        ([(0, 2), (3, 5)], [], [1, 1]),
+        ([(0, 2), (5, 6)], [2, 4], [1, 1]),  # what reaches between them from elsewhere divides too
+        ([(0, 2), (3, 5), (6, 8), (9, 10), (10, 12)], [2, 8], [2, 3]),
     ],
 )
-def test_groups_have_nothing_else_between_them(
-    spans: list[tuple[int, int]], others: list[tuple[int, int]], expected: list[int]
+def test_groups_have_nothing_else_between_them_and_never_will(
+    spans: list[tuple[int, int]], free: list[int], expected: list[int], pages: int
 ) -> None:
-    assert hugepages.find_runs(spans, sorted([*spans, *others])) == expected
-
-
-def test_a_mapping_that_reaches_beyond_its_library_divides() -> None:
-    # The memory behind a library's data can be one mapping with what was allocated next to it.
-    assert hugepages.find_runs([(0, 10), (20, 30)], [(0, 15), (20, 30)]) == [1, 1]
-    assert hugepages.find_runs([(0, 10), (20, 30)], [(0, 10), (15, 30)]) == [1, 1]
+    for page in free:
+        hugepages._libc().munmap(pages + page * PAGE, PAGE)
+    assert hugepages.join([(pages + start * PAGE, pages + end * PAGE) for start, end in spans]) == expected
+    if expected == [2]:
+        assert not hugepages._reserve(pages + free[0] * PAGE, pages + (free[0] + 1) * PAGE)
 
 
 def test_the_linker_names_its_libraries() -> None:

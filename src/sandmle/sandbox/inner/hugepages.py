@@ -10,7 +10,6 @@ What changes: the libraries' pages may be written to and executed alike (they be
 alone), the server needs as much more memory as the libraries are large, and ``/proc/self/maps`` does not name them.
 """
 
-import bisect
 import ctypes
 import os
 from typing import NamedTuple
@@ -22,7 +21,9 @@ _LARGEST_OBJECT = 96 << 20
 _FEWEST_SEGMENTS = 4
 _SWITCH = "/sys/kernel/mm/transparent_hugepage/enabled"
 _PT_LOAD, _PF_R = 1, 4
-_PROT_ALL, _MAP_PRIVATE_ANONYMOUS, _MAP_NORESERVE = 7, 0x22, 0x4000
+_PROT_NONE, _PROT_ALL = 0, 7
+_MAP_PRIVATE_ANONYMOUS, _MAP_NORESERVE, _MAP_FIXED_NOREPLACE = 0x22, 0x4000, 0x100000
+_FAILED = ctypes.c_void_p(-1).value
 _MADV_HUGEPAGE = 14
 _MREMAP_MOVE_TO = 3
 
@@ -91,7 +92,7 @@ def gather(before: frozenset[str]) -> int:
         if name and name not in before and _span(segments)[1] - _span(segments)[0] <= _LARGEST_OBJECT
     )
     moved, done = 0, 0
-    for count in find_runs([_span(segments) for segments in libraries], _mapped()):
+    for count in join([_span(segments) for segments in libraries]):
         run = [segment for segments in libraries[done : done + count] for segment in segments]
         done += count
         if len(run) >= _FEWEST_SEGMENTS:
@@ -99,42 +100,37 @@ def gather(before: frozenset[str]) -> int:
     return moved
 
 
-def find_runs(spans: list[tuple[int, int]], mapped: list[tuple[int, int]]) -> list[int]:
-    """Groups libraries so that between the first and the last of a group nothing else is mapped.
+def join(spans: list[tuple[int, int]]) -> list[int]:
+    """Groups libraries so that between the first and the last of a group there is nothing else, now and later.
+
+    What lies between two libraries of a group is reserved by a mapping without access. A look at the list of mappings
+    would not do: the very next allocation may be mapped between two libraries, and the move would replace it.
 
     Args:
         spans: Where each library starts and ends, sorted.
-        mapped: Start and end of everything that is mapped, the libraries included, sorted.
 
     Returns:
         The size of each group, in order.
     """
-    borders = [start for start, _ in _outside(spans, mapped)]
     counts: list[int] = []
-    group = -1
-    for start, _ in spans:
-        passed = bisect.bisect_left(borders, start)
-        if passed != group:
-            counts.append(0)
-            group = passed
-        counts[-1] += 1
+    last = None
+    for start, end in spans:
+        if last is not None and (last == start or _reserve(last, start)):
+            counts[-1] += 1
+        else:
+            counts.append(1)
+        last = end
     return counts
 
 
-def _outside(spans: list[tuple[int, int]], mapped: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Returns what of the mapped places lies in no span."""
-    left = []
-    for start, end in mapped:
-        index = max(0, bisect.bisect_right(spans, (start, start)) - 1)
-        for span_start, span_end in spans[index:]:
-            if span_start >= end:
-                break
-            if start < span_start:
-                left.append((start, span_start))
-            start = max(start, span_end)
-        if start < end:
-            left.append((start, end))
-    return left
+def _reserve(start: int, end: int) -> bool:
+    """Maps this place without access, unless something is there."""
+    flags = _MAP_PRIVATE_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED_NOREPLACE
+    place = _libc().mmap(start, end - start, _PROT_NONE, flags, -1, 0)
+    if place in (start, _FAILED):
+        return bool(place == start)
+    _libc().munmap(place, end - start)  # a kernel older than the flag takes the address for a wish
+    return False
 
 
 def _span(segments: list[Segment]) -> tuple[int, int]:
@@ -149,24 +145,12 @@ def _offers_huge_pages() -> bool:
         return False
 
 
-def _mapped() -> list[tuple[int, int]]:
-    with open("/proc/self/maps") as file:  # noqa: PTH123
-        pairs = (line.split(maxsplit=1)[0].split("-") for line in file)
-        return [(int(start, 16), int(end, 16)) for start, end in pairs]
-
-
 def _move(run: list[Segment]) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    pointer, size_t = ctypes.c_void_p, ctypes.c_size_t
-    libc.mmap.argtypes = (pointer, size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-    libc.mremap.argtypes = (pointer, size_t, size_t, ctypes.c_int, pointer)
-    libc.mmap.restype = libc.mremap.restype = pointer
-    libc.munmap.argtypes = (pointer, size_t)
-    libc.madvise.argtypes = (pointer, size_t, ctypes.c_int)
+    libc = _libc()
     start, size = run[0].start, run[-1].end - run[0].start
     whole = size + 2 * _HUGE
     base = libc.mmap(None, whole, _PROT_ALL, _MAP_PRIVATE_ANONYMOUS | _MAP_NORESERVE, -1, 0)
-    if base == pointer(-1).value:
+    if base == _FAILED:
         return 0
     # Huge pages move whole only between places that lie alike within them.
     place = (base + _HUGE - 1) // _HUGE * _HUGE + start % _HUGE
@@ -181,3 +165,14 @@ def _move(run: list[Segment]) -> int:
     if not moved:
         libc.munmap(place, size)
     return size if moved else 0
+
+
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    pointer, size_t = ctypes.c_void_p, ctypes.c_size_t
+    libc.mmap.argtypes = (pointer, size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    libc.mremap.argtypes = (pointer, size_t, size_t, ctypes.c_int, pointer)
+    libc.mmap.restype = libc.mremap.restype = pointer
+    libc.munmap.argtypes = (pointer, size_t)
+    libc.madvise.argtypes = (pointer, size_t, ctypes.c_int)
+    return libc
