@@ -6,7 +6,10 @@ from typing import Any
 from sandmle.training.recipe import TinyConfig
 from sandmle.training.tiny import make_tiny
 
-TEXTS = ("You are an expert.\nimport pandas as pd\nprint(1)\n" * 20, "Observation:\nsubmission.csv is there\n" * 20)
+TEXTS = (
+    ("a", "You are an expert.\nimport pandas as pd\nprint(1)\n" * 20),
+    ("b", "Observation:\nsubmission.csv is there\n" * 20),
+)
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ from sandmle.cli.output import JsonOption, ProgressLine, console, error_console,
 from sandmle.errors import ConfigError
 
 app = typer.Typer(
-    help="Trains a model: sft (warm start on demonstrations), grpo (by acting), plan (what a recipe will need).",
+    help="Trains a model: sft (warm start), grpo (by acting), curve (how that went), plan (what a recipe will need).",
     no_args_is_help=True,
 )
 
@@ -106,6 +106,25 @@ def grpo(
         f"{_number(summary['first_reward'])} -> {_number(summary['last_reward'])}; wrote {out}",
         markup=False,
     )
+
+
+@app.command("curve")
+def curve(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The --out of a `train grpo`, ended or not.")],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The file; RUN/curve.png by default.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draws the rewards of a GRPO run by train_step as a PNG, and prints its path.
+
+    Exit codes: 0 written; 2 there is no train_step yet, or the file cannot be written.
+    """
+    from sandmle.viewer.curve import read_curve, write_curve
+
+    path = write_curve(read_curve(run), out or run / "curve.png")
+    if as_json:
+        print_json({"path": str(path), "bytes": path.stat().st_size})
+    else:
+        typer.echo(str(path))
 
 
 @app.command("plan")

@@ -14,6 +14,9 @@ def command(
     tasks: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the tasks, for titles and descriptions.")
     ] = None,
+    training: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also show the curve of this run of `sandmle train grpo`.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Writes the run as one HTML file with plots and readable trajectories, and prints its path.
@@ -24,7 +27,7 @@ def command(
     """
     from sandmle.viewer.html import write_html
 
-    path = write_html(run, out or run / "report.html", tasks_dir=tasks)
+    path = write_html(run, out or run / "report.html", tasks_dir=tasks, training=training)
     if as_json:
         print_json({"path": str(path), "bytes": path.stat().st_size})
     else:

@@ -78,11 +78,7 @@ class TrainingFolder:
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         """Returns the whole lines of a file; a torn last line is left out."""
-        try:
-            text = (self.path / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return []
-        return [json.loads(line) for line in text.split("\n")[:-1]]
+        return lines_of(self.path / name)
 
     def append(self, name: str, values: dict[str, Any]) -> None:
         """Adds a line; when this returns it is on disk."""
@@ -106,6 +102,15 @@ class TrainingFolder:
         shutil.rmtree(path, ignore_errors=True)
         partial.rename(path)
         return path
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """Returns the whole lines of a JSONL file; a torn last line is left out, a file that is not there has none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
 def _line(values: dict[str, Any]) -> str:

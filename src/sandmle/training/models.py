@@ -8,18 +8,18 @@ from typing import Any
 from sandmle.errors import ConfigError
 from sandmle.policies.loading import load_model
 from sandmle.training.recipe import LoraSettings, ModelSettings
-from sandmle.training.tiny import make_tiny
+from sandmle.training.tiny import Text, make_tiny
 
 
 def open_model(
-    settings: ModelSettings, *, cache: Path, texts: Iterable[str] = (), rng_seed: int = 0
+    settings: ModelSettings, *, cache: Path, texts: Iterable[Text] = (), rng_seed: int = 0
 ) -> tuple[Any, Any]:
     """Returns model and tokenizer.
 
     Args:
         settings: Which model.
         cache: Folder for a converted model; made if missing.
-        texts: What the tokenizer of the source ``tiny`` is trained on.
+        texts: What the tokenizer of the source ``tiny`` is trained on, by task.
         rng_seed: Seeds the weights of the source ``tiny``.
 
     Raises:

@@ -8,6 +8,7 @@ from sandmle.grammars import get_grammar
 from sandmle.records import Message
 from sandmle.tasks import Bundle
 from sandmle.training.recipe import Recipe
+from sandmle.training.tiny import Text
 
 
 def first_messages(bundle: Bundle, config: EpisodeConfig) -> tuple[Message, ...]:
@@ -16,8 +17,8 @@ def first_messages(bundle: Bundle, config: EpisodeConfig) -> tuple[Message, ...]
     return opening_messages(config, get_grammar(config.grammar), bundle.description(), paths, bundle.spec.limits)
 
 
-def tokenizer_texts(tasks: Mapping[str, Bundle], recipe: Recipe) -> Iterator[str]:
+def tokenizer_texts(tasks: Mapping[str, Bundle], recipe: Recipe) -> Iterator[Text]:
     """Yields what the tokenizer of a model made on the spot is trained on: the first messages of the tasks."""
     for task_id in sorted(tasks):
         for message in first_messages(tasks[task_id], recipe.episode):
-            yield message.content
+            yield task_id, message.content

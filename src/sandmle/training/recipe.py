@@ -25,7 +25,7 @@ class TinyConfig(Record):
     heads: int = Field(default=4, gt=0)
     context: int = Field(default=8192, gt=0)
     lines: bool = False
-    """Tokens may span whole lines instead of words."""
+    """Lines that several tasks share become tokens, beside the ``vocab`` ordinary ones."""
 
 
 class LoraSettings(Record):
@@ -61,6 +61,8 @@ class SFTSettings(Record):
     max_length: int = Field(default=40000, gt=0)
     """Examples with more tokens are left out, and counted."""
     warmup_steps: int = Field(default=0, ge=0)
+    decay: bool = False
+    """The learning rate falls to 0 in a straight line, instead of staying."""
 
 
 class GRPOSettings(Record):

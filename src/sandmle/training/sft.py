@@ -1,6 +1,8 @@
 """The supervised warm start through TRL's SFT trainer: only the tokens of replies are learnt."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,8 @@ def train_sft(
     """
     demonstrations = [tuple(chat) for chat in chats]
     folder = TrainingFolder(out, _identity(recipe, demonstrations), resume=resume)
-    texts = (message.content for chat in demonstrations for message in chat)
+    # Chats that open alike are of one task.
+    texts = ((_opening(chat), message.content) for chat in demonstrations for message in chat)
     model, tokenizer = open_model(recipe.model, cache=out / "model-cache", texts=texts, rng_seed=recipe.rng_seed)
     renderer = ChatRenderer(tokenizer, recipe.model.source, recipe.model.template_options)
     context = recipe.model.context or int(model.config.max_position_embeddings)
@@ -82,11 +85,21 @@ def train_sft(
     }
 
 
+def _opening(chat: Sequence[Message]) -> str:
+    """Returns what stands before the first reply."""
+    return "\n".join(message.content for message in takewhile(lambda each: each.role != "assistant", chat))
+
+
 class _Log(TrainerCallback):
     """Writes a line for each train_step."""
 
     def __init__(self, folder: TrainingFolder, on_step: OnStep) -> None:
         self._folder, self._on_step = folder, on_step
+        self._started_s = 0.0
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Starts the clock of a train_step."""
+        self._started_s = time.monotonic()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any) -> None:
         """Takes what the trainer logs."""
@@ -97,6 +110,7 @@ class _Log(TrainerCallback):
             "loss": float(logs["loss"]),
             "grad_norm": float(logs["grad_norm"]),
             "learning_rate": float(logs["learning_rate"]),
+            "wall_s": time.monotonic() - self._started_s,
         }
         self._folder.append(METRICS_FILE, line)
         self._on_step(line)
@@ -112,7 +126,7 @@ def _arguments(recipe: Recipe, folder: TrainingFolder, data: TrainingRows) -> SF
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=max(1, sft.batch_size // micro),
         learning_rate=sft.learning_rate,
-        lr_scheduler_type="constant_with_warmup",
+        lr_scheduler_type="linear" if sft.decay else "constant_with_warmup",
         warmup_steps=sft.warmup_steps,
         weight_decay=0.0,
         max_length=None,

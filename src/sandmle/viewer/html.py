@@ -32,6 +32,7 @@ def write_html(
     out: Path,
     *,
     tasks_dir: Path | None = None,
+    training: Path | None = None,
     max_transcript_bytes: int = MAX_TRANSCRIPT_BYTES,
 ) -> Path:
     """Writes the HTML report; the same run gives the same bytes.
@@ -40,16 +41,18 @@ def write_html(
         run_dir: One run directory, or several to compare.
         out: The file; written whole or not at all.
         tasks_dir: Folder of the tasks, for titles, domains and descriptions; None for what the run itself tells.
+        training: A training run whose curve is shown; None for none.
         max_transcript_bytes: Bound on the transcripts that the page holds; beyond it, it holds a sample and says so.
 
     Returns:
         The path of the file.
 
     Raises:
-        ConfigError: No run directory can be read, or the file cannot be written.
+        ConfigError: No run directory or no curve can be read, or the file cannot be written.
     """
     run_dirs = [run_dir] if isinstance(run_dir, Path) else list(run_dir)
-    return write_page(render_html(run_dirs, tasks_dir=tasks_dir, max_transcript_bytes=max_transcript_bytes), out)
+    html = render_html(run_dirs, tasks_dir=tasks_dir, training=training, max_transcript_bytes=max_transcript_bytes)
+    return write_page(html, out)
 
 
 def write_page(html: str, out: Path) -> Path:
@@ -72,18 +75,22 @@ def write_page(html: str, out: Path) -> Path:
 
 
 def render_html(
-    run_dirs: Sequence[Path], *, tasks_dir: Path | None = None, max_transcript_bytes: int = MAX_TRANSCRIPT_BYTES
+    run_dirs: Sequence[Path],
+    *,
+    tasks_dir: Path | None = None,
+    training: Path | None = None,
+    max_transcript_bytes: int = MAX_TRANSCRIPT_BYTES,
 ) -> str:
     """Returns the HTML report as text.
 
     Raises:
-        ConfigError: No run directory can be read.
+        ConfigError: No run directory or no curve can be read.
     """
     from markupsafe import Markup
 
     runs, problems = read_runs(run_dirs)
     report = report_of(runs, problems)
-    page = build_page(runs, report, tasks_dir)
+    page = build_page(runs, report, tasks_dir, training)
     pages = environment()
     sample = _render_sample(pages, page, max_transcript_bytes)
     assets = files("sandmle.viewer") / "assets"

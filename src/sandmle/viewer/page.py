@@ -23,6 +23,7 @@ from sandmle.evaluation.schema import PolicyReport, RunReport, TaskReport
 from sandmle.evaluation.text import clean_line
 from sandmle.records import Direction, Medal, TaskSpec
 from sandmle.tasks import Bundle, find_bundles, load_bundle
+from sandmle.viewer.curve import curve_plot, read_curve
 from sandmle.viewer.plots import MAX_TASKS, RewardRow, ScoreRow, execution_plot, reward_plot, score_plot
 from sandmle.viewer.sample import Source
 from sandmle.viewer.transcript import cut
@@ -99,14 +100,19 @@ class Page:
     sources: tuple[Source, ...]
 
 
-def build_page(runs: Sequence[Run], report: RunReport, tasks_dir: Path | None) -> Page:
+def build_page(runs: Sequence[Run], report: RunReport, tasks_dir: Path | None, training: Path | None = None) -> Page:
     """Gathers the page of some runs.
 
     Args:
         runs: The runs.
         report: Their report.
         tasks_dir: Folder of the tasks; a task that is not there, or has changed since, goes by its id.
+        training: The training run that a policy comes from, whose curve is shown; None for none.
+
+    Raises:
+        ConfigError: There is no curve in that folder.
     """
+    curve = (_curve(training),) if training is not None else ()
     bundles = _bundles(tasks_dir)
     tasks = tuple(_task_view(task, bundles, index) for index, task in enumerate(report.tasks))
     titles = {(view.report.task_id, view.report.task_hash): view.title for view in tasks}
@@ -122,7 +128,7 @@ def build_page(runs: Sequence[Run], report: RunReport, tasks_dir: Path | None) -
         tiles=_tiles(report),
         terms=tuple(dict.fromkeys(term for row in report.policies for term in row.terms)),
         comparisons=tuple(clean_line(comparison_text(each, with_run=several)) for each in report.comparisons),
-        plots=_plots(runs, report, tasks, several=several),
+        plots=(*curve, *_plots(runs, report, tasks, several=several)),
         tasks=tasks,
         tasks_note=_tasks_note(report, tasks_dir, found=sum(view.facts != "" for view in tasks)),
         titles=titles,
@@ -240,6 +246,16 @@ def _tiles(report: RunReport) -> tuple[Tile, ...]:
         )
     )
     return tuple(tiles)
+
+
+def _curve(training: Path) -> Plot:
+    curve = read_curve(training)
+    return Plot(
+        f"Training: {clean_line(curve.label)}",
+        "Dots: mean reward of the episodes of one train_step; line: the mean of the last six; dotted: share of valid "
+        "submissions; diamonds: mean reward at tasks of held-out seeds.",
+        Markup(curve_plot(curve)),
+    )
 
 
 def _plots(runs: Sequence[Run], report: RunReport, tasks: Sequence[TaskView], *, several: bool) -> tuple[Plot, ...]:

@@ -25,8 +25,8 @@ N_COLOURS = 8
 MAX_TASKS = 40
 """Tasks in the plot of scores; more would not be readable."""
 _MARKERS = "oDs^vPX*"
-_INK, _MUTED, _GRID = "#0a0001", "#0a0002", "#0a0003"
-_POLICY = tuple(f"#0b00{index:02x}" for index in range(N_COLOURS))
+_INK, MUTED, GRID = "#0a0001", "#0a0002", "#0a0003"
+POLICY = tuple(f"#0b00{index:02x}" for index in range(N_COLOURS))
 _MEDALS = ("#0c0000", "#0c0001", "#0c0002")
 _STATUS = {
     "ok": "#0d0000",
@@ -38,9 +38,9 @@ _STATUS = {
 }
 _VARIABLES = {
     _INK: "var(--ink)",
-    _MUTED: "var(--muted)",
-    _GRID: "var(--line)",
-    **{colour: f"var(--p{index})" for index, colour in enumerate(_POLICY)},
+    MUTED: "var(--muted)",
+    GRID: "var(--line)",
+    **{colour: f"var(--p{index})" for index, colour in enumerate(POLICY)},
     **{colour: f"var(--{name})" for colour, name in zip(_MEDALS, ("bronze", "silver", "gold"), strict=True)},
     **{colour: f"var(--x-{name.replace('_', '-')})" for name, colour in _STATUS.items()},
 }
@@ -52,9 +52,9 @@ _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "text.color": _INK,
-    "axes.edgecolor": _GRID,
-    "axes.labelcolor": _MUTED,
-    "xtick.color": _MUTED,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": MUTED,
+    "xtick.color": MUTED,
     "ytick.color": _INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -99,7 +99,7 @@ def reward_plot(rows: Sequence[RewardRow]) -> str:
     def draw(axes: "Axes") -> None:
         top = max([1.0, *(value for row in rows for value in row.by_task)])
         for index, row in enumerate(rows):
-            colour = _POLICY[index % N_COLOURS]
+            colour = POLICY[index % N_COLOURS]
             axes.plot(row.by_task, [index] * len(row.by_task), "o", color=colour, alpha=0.25, ms=5, mew=0)
             if row.estimate.low is not None and row.estimate.high is not None:
                 axes.plot([row.estimate.low, row.estimate.high], [index, index], "-", color=colour, lw=3)
@@ -109,9 +109,9 @@ def reward_plot(rows: Sequence[RewardRow]) -> str:
         axes.set_xlim(-0.02 * top, top * 1.02)
         _name_rows(axes, [row.label for row in rows])
         axes.set_xlabel("reward")
-        axes.grid(axis="x", color=_GRID, lw=0.8)
+        axes.grid(axis="x", color=GRID, lw=0.8)
 
-    return _svg(draw, height=0.9 + 0.42 * len(rows), salt="reward")
+    return svg(draw, height=0.9 + 0.42 * len(rows), salt="reward")
 
 
 def score_plot(rows: Sequence[ScoreRow], policies: Sequence[str]) -> str:
@@ -122,11 +122,11 @@ def score_plot(rows: Sequence[ScoreRow], policies: Sequence[str]) -> str:
             right = place + 1 if place < 3 else 3 + REACH + 0.2
             axes.axvspan(place, right, color=colour, alpha=0.16, lw=0)
         for place, name in enumerate(("median", "bronze", "silver", "gold")):
-            axes.axvline(place, color=_MUTED, lw=0.8, ls="--" if place == 0 else "-")
-            axes.text(place, -0.72, name, ha="center", va="bottom", color=_MUTED)
+            axes.axvline(place, color=MUTED, lw=0.8, ls="--" if place == 0 else "-")
+            axes.text(place, -0.72, name, ha="center", va="bottom", color=MUTED)
         lane = 0.7 / max(1, len(policies))
         for index, row in enumerate(rows):
-            axes.axhline(index + 0.5, color=_GRID, lw=0.6)
+            axes.axhline(index + 0.5, color=GRID, lw=0.6)
             for which, positions in enumerate(row.positions):
                 height = index + (which - (len(policies) - 1) / 2) * lane
                 axes.plot(positions, [height] * len(positions), ls="", **_marker(which))
@@ -141,7 +141,7 @@ def score_plot(rows: Sequence[ScoreRow], policies: Sequence[str]) -> str:
 
     n_legend_rows = math.ceil(len(policies) / 3)
     per_row = max(0.34, 0.085 * len(policies))
-    return _svg(draw, height=0.6 + per_row * len(rows) + 0.22 * n_legend_rows, salt="score")
+    return svg(draw, height=0.6 + per_row * len(rows) + 0.22 * n_legend_rows, salt="score")
 
 
 def execution_plot(seconds: dict[str, list[float]], spread: Spread) -> str:
@@ -167,16 +167,16 @@ def execution_plot(seconds: dict[str, list[float]], spread: Spread) -> str:
                 axes.axvline(max(value, 1e-3), color=_INK, lw=1.2, ls=style, label=f"{name} {number_text(value)} s")
         axes.set_ylabel("executions")
         axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-        axes.tick_params(axis="y", colors=_MUTED)
+        axes.tick_params(axis="y", colors=MUTED)
         axes.set_axisbelow(True)
-        axes.grid(axis="y", color=_GRID, lw=0.8)
+        axes.grid(axis="y", color=GRID, lw=0.8)
         axes.legend(loc="upper right")
 
-    return _svg(draw, height=2.8, salt="execution")
+    return svg(draw, height=2.8, salt="execution")
 
 
 def _marker(which: int) -> dict[str, Any]:
-    colour = _POLICY[which % N_COLOURS]
+    colour = POLICY[which % N_COLOURS]
     marker = _MARKERS[(which + which // N_COLOURS) % len(_MARKERS)]
     return {"marker": marker, "color": colour, "ms": 6, "mew": 0, "alpha": 0.9}
 
@@ -191,7 +191,7 @@ def _short(label: str, limit: int) -> str:
     return label if len(label) <= limit else f"{label[: limit - 1]}…"
 
 
-def _svg(draw: Any, *, height: float, salt: str) -> str:
+def svg(draw: Any, *, height: float, salt: str) -> str:
     """Runs a drawing function on fresh axes; returns an ``<svg>`` element without size, colours or fonts of its own."""
     from matplotlib import style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -206,9 +206,8 @@ def _svg(draw: Any, *, height: float, salt: str) -> str:
         buffer = io.StringIO()
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :].rstrip()
-    head, rest = svg.split(">", 1)
+    drawn = buffer.getvalue()
+    head, rest = drawn[drawn.index("<svg") :].rstrip().split(">", 1)
     box = re.search(r'viewBox="([^"]*)"', head)
     head = f'<svg class="plot" viewBox="{box.group(1) if box else ""}" aria-hidden="true" focusable="false"'
     # Several drawings share one page: every id gets the drawing's name before it.
