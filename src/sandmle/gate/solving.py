@@ -10,7 +10,7 @@ from sandmle.errors import SandmleError
 from sandmle.gate.base import GateContext, SolverRun
 from sandmle.policies.scripted.brief import Brief, brief_of_pieces, read_brief
 from sandmle.policies.scripted.scripts import PIECES, unpack_script, write_script
-from sandmle.records import Limits, PredictionKind
+from sandmle.records import Limits, PredictionKind, TargetSpec
 from sandmle.sandbox.base import ExecRequest
 
 SOLVABLE = frozenset(
@@ -40,6 +40,23 @@ def solver_source() -> str:
     return _OWN_IMPORT.sub("", "\n\n".join(parts))
 
 
+def solver_program(target: TargetSpec, metric: str, id_column: str) -> str:
+    """Returns the solver's program for one task whose kind is solvable: what it is told, and its source."""
+    told: dict[str, Any] = {
+        "kind": target.kind.value,
+        "columns": list(target.columns),
+        "labels": list(target.labels),
+        "low": target.low,
+        "high": target.high,
+        "max_items": target.max_items,
+        "metric": metric,
+        "id_column": id_column,
+        "input": "input",
+        "output": "submission.csv",
+    }
+    return f"TASK = {told!r}\n{solver_source()}"
+
+
 def run_solver(context: GateContext) -> SolverRun:
     """Runs the solver once with the task's own limits. It is told what the description says, and nothing else.
 
@@ -67,19 +84,7 @@ def run_solver(context: GateContext) -> SolverRun:
 def _program(context: GateContext) -> str:
     spec = context.spec
     if spec.target.kind in SOLVABLE:
-        told: dict[str, Any] = {
-            "kind": spec.target.kind.value,
-            "columns": list(spec.target.columns),
-            "labels": list(spec.target.labels),
-            "low": spec.target.low,
-            "high": spec.target.high,
-            "max_items": spec.target.max_items,
-            "metric": spec.metric,
-            "id_column": spec.id_column,
-            "input": "input",
-            "output": "submission.csv",
-        }
-        return f"TASK = {told!r}\n{solver_source()}"
+        return solver_program(spec.target, spec.metric, spec.id_column)
     brief = read_brief(context.bundle.description())
     parts = (unpack_script(brief.pieces, brief.n_pieces), f"TASK = {_told_of_pieces(brief)!r}", solver_source())
     whole = write_script("pack", p={"pieces": brief.pieces, "metric_name": brief.metric_name})

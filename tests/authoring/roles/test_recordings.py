@@ -1,5 +1,6 @@
 """Recorded conversations through the real sandbox and gate: good ones become tasks, flawed ones do not."""
 
+import json
 import os
 import re
 from functools import partial
@@ -63,6 +64,8 @@ def _accepted(seed: str, tmp_path: Path) -> None:
     spec = load_bundle(root).spec
     assert (spec.provenance.author, spec.provenance.seed_id) == ("llm", seed)
     assert 50 <= spec.n_train <= 200
+    ladder = json.loads((root / "provenance" / "ladder.json").read_text())
+    assert "our_solver" in {rung["name"] for rung in ladder["rungs"]}  # nothing else finds a column that tells answers
     [(_, judgement)] = validate_tasks([root])  # the bundle keeps the script that made its data
     assert judgement.report is not None
     assert (judgement.note, judgement.report.losses()) == ("", ())

@@ -18,7 +18,7 @@ from sandmle.tasks.bundle import DESCRIPTION_FILE, BundleDraft
 
 AUTHOR = "llm"
 """Name in the provenance."""
-AUTHOR_VERSION = "1"
+AUTHOR_VERSION = "2"
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "lightgbm", "pillow")
 
 

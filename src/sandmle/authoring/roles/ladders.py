@@ -13,7 +13,7 @@ from sandmle.authoring.roles.reading import Complaint
 from sandmle.authoring.roles.scoring import Sample, Scoring, read_scored, rung_of
 from sandmle.authoring.roles.workbench import run_baseline, run_solver
 from sandmle.errors import AuthoringError
-from sandmle.gate.solving import SOLVABLE
+from sandmle.gate.solving import SOLVABLE, solver_program
 from sandmle.grading import (
     AnswerKey,
     MetricUndefined,
@@ -43,6 +43,7 @@ def climb(
 
     Raises:
         Complaint: A baseline failed, or the metric is undefined on the calibration rows.
+        AuthoringError: Our own solver broke.
         SandboxError: The sandbox itself failed.
     """
     answers = draws["calibration"].test
@@ -105,24 +106,20 @@ def _rung(idea: TaskIdea, scripts: Scripts, key: AnswerKey, at: int, inputs: Pat
 
 
 def _solver_rung(idea: TaskIdea, scoring: Scoring, key: AnswerKey, inputs: Path, sandbox: Sandbox) -> list[Rung]:
-    """Returns the rung of our own solver, which knows nothing of the rule; none where it cannot play."""
+    """Returns the rung of our own solver, which knows nothing of the rule; none where it cannot play.
+
+    Raises:
+        AuthoringError: The solver broke.
+        SandboxError: The sandbox itself failed.
+    """
     if idea.target.kind not in SOLVABLE:
         return []
-    target = idea.target
-    told = {
-        "kind": target.kind.value,
-        "columns": list(target.columns),
-        "labels": list(target.labels),
-        "low": target.low,
-        "high": target.high,
-        "max_items": target.max_items,
-        "metric": scoring.name,
-        "id_column": idea.id_column,
-    }
-    submission = run_solver(sandbox, told, inputs)
+    submission = run_solver(sandbox, solver_program(idea.target, scoring.name, idea.id_column), inputs)
+    if submission is None:
+        return []
     found = read_submission(key, submission)
     if isinstance(found, SubmissionProblem):
-        return []
+        raise AuthoringError(f"our own solver's submission is refused: {found.message}", lost_to="solver")
     return [rung_of(key, "our_solver", Tier.STANDARD, found, n_rows=idea.n_private)]
 
 

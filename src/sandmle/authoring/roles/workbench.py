@@ -1,7 +1,6 @@
 """Runs what the roles wrote, in the sandbox, and says in words what went wrong."""
 
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 from sandmle.authoring.roles.draws import PARTS, Draw, read_draw
 from sandmle.authoring.roles.outputs import DATA_SCRIPT, Scripts, TaskIdea, baseline_file
 from sandmle.authoring.roles.reading import Complaint
-from sandmle.gate.solving import solver_source
+from sandmle.errors import AuthoringError
 from sandmle.records import ExecResult, ExecStatus, Limits, TaskLimits
 from sandmle.sandbox.base import ExecRequest, Sandbox
 
@@ -68,9 +67,17 @@ def run_baseline(sandbox: Sandbox, scripts: Scripts, name: str, inputs: Path, rn
     return submission
 
 
-def run_solver(sandbox: Sandbox, told: Mapping[str, object], inputs: Path) -> bytes | None:
-    """Returns the submission of the gate's independent solver, or None where it does not get through."""
-    result = _run_on(sandbox, f"TASK = {dict(told)!r}\n{solver_source()}", inputs, 0)
+def run_solver(sandbox: Sandbox, program: str, inputs: Path) -> bytes | None:
+    """Returns the submission of the gate's independent solver, or None where time or memory ran out.
+
+    Raises:
+        AuthoringError: The solver broke: without its rung nothing tells a column that gives the answers away.
+        SandboxError: The sandbox itself failed.
+    """
+    result = _run_on(sandbox, program, inputs, 0)
+    if result.status is ExecStatus.ERROR:
+        lines = (result.stderr or result.detail).strip().splitlines() or ["no output"]
+        raise AuthoringError(f"our own solver ended with error: {lines[-1].strip()[:300]}", lost_to="solver")
     return result.file(_SUBMISSION) if result.status is ExecStatus.OK else None
 
 
