@@ -45,8 +45,7 @@ def make_tokenizer(texts: Iterable[Text], config: TinyConfig) -> Any:
         show_progress=False,
     )
     known = frozenset(lines)
-    different = dict.fromkeys(text for _, text in texts)
-    rest = ("".join(line for line in text.splitlines(keepends=True) if line not in known) for text in different)
+    rest = ("".join(line for line in text.splitlines(keepends=True) if line not in known) for _, text in texts)
     tokenizer.train_from_iterator(rest, trainer)
     tokenizer.add_tokens([AddedToken(line, normalized=False, special=False) for line in lines])
     return PreTrainedTokenizerFast(

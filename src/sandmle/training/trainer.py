@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -117,10 +118,13 @@ class TrajectoryTrainer(GRPOTrainer):
         prompt_ids, prompt_mask = prompt_ids[:, first:], prompt_mask[:, first:]
         completion_ids, completion_mask = completion_ids[:, :last], completion_mask[:, :last]
         mask = completion_mask * inputs["tool_mask"][:, :last]
+        whole_mask = torch.cat([prompt_mask, completion_mask], dim=1)
+        # Rotary angles are rounded by place: counted from the padding, they would not be those of sampling.
+        positions = (whole_mask.cumsum(1) - 1).clamp(min=0)
         logprobs, entropies, _ = self._get_per_token_logps_and_entropies(
-            model,
+            partial(model, position_ids=positions),
             torch.cat([prompt_ids, completion_ids], dim=1),
-            torch.cat([prompt_mask, completion_mask], dim=1),
+            whole_mask,
             completion_ids.size(1),
             compute_entropy=True,
         )
