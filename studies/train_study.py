@@ -11,13 +11,14 @@ import argparse
 import math
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandmle.evaluation.runs import Episode, read_run
+from sandmle.evaluation.runs import Episode, Run, read_run
 from sandmle.evaluation.statistics import Difference, Estimate, estimate_mean, estimate_share, paired_difference
-from sandmle.records import Medal
+from sandmle.records import ExecStatus, Medal
 from sandmle.training.folder import METRICS_FILE, lines_of
 
 TRAINING_SEEDS = (
@@ -117,18 +118,44 @@ MEASURES: dict[str, Callable[[Episode], float | None]] = {
 """What an episode is worth by each measure; a fault of the machinery counts as 0."""
 
 
+def judged(out: Path, rng_seed: int) -> Run:
+    """Returns the judged run of a rng_seed."""
+    return read_run(out / f"rng-{rng_seed}" / "judged")
+
+
+def arm_of(policy: str) -> str:
+    """Returns the arm that a judged policy is."""
+    return next(arm for arm, folder in ARMS.items() if policy.endswith(f"/{folder}/final"))
+
+
 def read_judged(out: Path, rng_seeds: Sequence[int]) -> dict[str, dict[int, list[Episode]]]:
     """Returns the judged episodes by arm and rng_seed."""
     arms: dict[str, dict[int, list[Episode]]] = {arm: {} for arm in ARMS}
     for rng_seed in rng_seeds:
-        run = read_run(out / f"rng-{rng_seed}" / "judged")
+        run = judged(out, rng_seed)
         missing = sum(map(len, run.planned.values())) - len(run.episodes)
         if missing:
             raise SystemExit(f"{missing} episodes of rng_seed {rng_seed} are not there yet; call this again")
-        for arm, folder in ARMS.items():
-            named = Path(folder) / "final"
-            arms[arm][rng_seed] = [each for each in run.episodes.values() if each.policy.endswith(f"/{named}")]
+        for arm in ARMS:
+            arms[arm][rng_seed] = [each for each in run.episodes.values() if arm_of(each.policy) == arm]
     return arms
+
+
+def ways(out: Path, rng_seeds: Sequence[int]) -> dict[str, Counter[str]]:
+    """Returns how often an arm's submission came from which kind of script: the comment that the script begins with.
+
+    Every engineer's scripts begin with a comment that says what they do, so this tells whom the model has followed.
+    """
+    counts: dict[str, Counter[str]] = {arm: Counter() for arm in ARMS}
+    for rng_seed in rng_seeds:
+        run = judged(out, rng_seed)
+        for episode in run.episodes.values():
+            steps = run.trajectory(episode).steps
+            worked = (step for step in steps if step.exec_status is ExecStatus.OK and step.has_submission)
+            scripts = [step.code for step in worked if step.code]
+            way = scripts[-1].strip().split("\n")[0].lstrip("# ") if scripts else "none"
+            counts[arm_of(episode.policy)][way] += 1
+    return counts
 
 
 def by_task(episodes: Iterable[Episode], measure: str) -> Values:
@@ -162,6 +189,13 @@ def page(plan: Plan, out: Path, rng_seeds: Sequence[int]) -> str:
             for measure in ("reward", "valid")
         ]
         text.append(f"| {TITLES[first]} - {TITLES[second]} | {' | '.join(map(_difference, differences))} |")
+    counts = ways(out, rng_seeds)
+    text += ["", "The script that the submission came from, by its first line:", ""]
+    text += [f"| | {' | '.join(TITLES.values())} |", f"|---|{'---|' * len(ARMS)}"]
+    total = counts["sft"] + counts["grpo"] + counts["more_sft"] + counts["shuffled"]
+    for way, _ in total.most_common(8):
+        shares = [f"{counts[arm][way] / max(1, counts[arm].total()):.0%}" for arm in ARMS]
+        text.append(f"| {way[:90]} | {' | '.join(shares)} |")
     if len(rng_seeds) > 1:
         text += ["", "Mean reward of each rng_seed:", "", f"| arm | {' | '.join(map(str, rng_seeds))} |"]
         text.append(f"|---|{'---|' * len(rng_seeds)}")
