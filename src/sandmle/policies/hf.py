@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from sandmle.policies.batching import BatchedPolicy
+from sandmle.policies.kv_cache import growing_cache
 from sandmle.policies.options import PolicyOptions
 from sandmle.policies.renderers import ChatRenderer
 from sandmle.policies.tokens import TokenReply, TokenRequest
@@ -83,6 +84,7 @@ class HFGenerator:
             input_ids=padded,
             attention_mask=mask,
             position_ids=(mask.cumsum(1) - 1).clamp(min=0),
+            cache=growing_cache(self.model.config),
             use_cache=True,
             logits_to_keep=1,
         )
