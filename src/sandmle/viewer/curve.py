@@ -1,12 +1,13 @@
 """The curve of a training run: rewards by train_step, as a picture for the page and as a PNG of its own."""
 
-import os
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandmle.errors import ConfigError
 from sandmle.training.folder import METRICS_FILE, VALIDATION_FILE, lines_of
+from sandmle.viewer.files import write_file
 from sandmle.viewer.plots import GRID, MUTED, POLICY, svg
 
 if TYPE_CHECKING:
@@ -65,17 +66,9 @@ def write_curve(curve: Curve, out: Path) -> Path:
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
     FigureCanvasAgg(figure)
     _draw(figure.subplots(), curve, ("#2f6fb0", "#b0682f", "#3f8f4f"), "#555555", "#dddddd")
-    scratch = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            figure.savefig(scratch, format="png", dpi=130, metadata={"Software": None})
-            scratch.replace(out)
-        finally:
-            scratch.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write {out}: {error.strerror}; choose another file") from error
-    return out
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130, metadata={"Software": None})
+    return write_file(buffer.getvalue(), out)
 
 
 def _draw(axes: "Axes", curve: Curve, colours: tuple[str, ...], muted: str, grid: str) -> None:

@@ -6,17 +6,16 @@ page's own script, by its hash, so that markup that slipped through could not ru
 
 import base64
 import hashlib
-import os
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sandmle
-from sandmle.errors import ConfigError
 from sandmle.evaluation import formats
 from sandmle.evaluation.report import read_runs, report_of
 from sandmle.evaluation.text import clean_line
+from sandmle.viewer.files import write_file
 from sandmle.viewer.page import Page, build_page
 from sandmle.viewer.plots import N_COLOURS
 from sandmle.viewer.sample import MAX_TRANSCRIPT_BYTES, Sample, sample_episodes
@@ -61,17 +60,7 @@ def write_page(html: str, out: Path) -> Path:
     Raises:
         ConfigError: The file cannot be written.
     """
-    scratch = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            scratch.write_bytes(html.encode("utf-8", "replace"))
-            scratch.replace(out)
-        finally:
-            scratch.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write {out}: {error.strerror}; choose another file") from error
-    return out
+    return write_file(html.encode("utf-8", "replace"), out)
 
 
 def render_html(
