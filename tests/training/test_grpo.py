@@ -177,6 +177,27 @@ def test_adapters_are_trained_and_can_be_opened_again(warm: Path, bundle: Bundle
     assert any(float(value.detach().abs().sum()) > 0 for value in adapters.values())
 
 
+def test_the_warm_start_of_adapters_leaves_a_whole_model(warm: Path, bundle: Bundle, tmp_path: Path) -> None:
+    import torch
+
+    from sandmle.policies.loading import ADAPTER_FILE, load_model
+
+    recipe = recipe_of(warm, "model.lora.r=4", "sft.train_steps=5", "sft.learning_rate=1e-2", "sft.decay=true")
+    chat = (*first_messages(bundle, recipe.episode), Message(role="assistant", content="no idea"))
+    summary = train_sft(recipe, [chat], tmp_path / "run")
+    assert summary["last_loss"] < summary["first_loss"]
+    assert not (tmp_path / "run/final" / ADAPTER_FILE).exists()
+    (before, _), (after, _) = load_model(warm), load_model(tmp_path / "run/final")
+    old, new = before.state_dict(), after.state_dict()
+    assert old.keys() == new.keys()
+    changed = {name for name in old if not torch.equal(old[name], new[name])}
+    assert changed
+    assert all("proj" in name for name in changed)
+    rates = [line["learning_rate"] for line in lines(tmp_path / "run/metrics.jsonl")]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < rates[0] / 2
+
+
 def test_a_loss_that_is_no_number_stops_training_with_a_sentence(warm: Path, bundle: Bundle, tmp_path: Path) -> None:
     from sandmle.training import trainer as module
     from sandmle.training.loss import PolicyLoss
