@@ -248,12 +248,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--attempts", type=int, default=4)
     parser.add_argument("--page", type=Path, help="where the table goes; OUT/study.md by default")
     given = parser.parse_args(argv)
-    rng_seeds = [int(part) for part in given.rng_seeds.split(",")]
+    try:
+        rng_seeds = [int(part) for part in given.rng_seeds.split(",")]
+    except ValueError:
+        parser.error(f"--rng-seeds {given.rng_seeds}: give whole numbers with commas between them, such as 0,1,2")
     plan = Plan(given.recipe, given.train_count, given.held_out_count, given.attempts)
     for rng_seed in rng_seeds:
         for command in stages(plan, given.out, rng_seed):
             print("sandmle", *command, flush=True)
-            subprocess.run([sys.executable, "-m", "sandmle.cli.main", *command], check=True)
+            status = subprocess.run([sys.executable, "-m", "sandmle.cli.main", *command], check=False).returncode
+            if status:  # the command has said why; what is done stays
+                raise SystemExit(status)
     result = page(plan, given.out, rng_seeds)
     (given.page or given.out / "study.md").write_text(result, encoding="utf-8")
     print(result)

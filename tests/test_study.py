@@ -94,3 +94,16 @@ def test_a_run_that_is_not_whole_makes_no_page(study: Any, tmp_path: Path) -> No
     write_run(place / "judged", [episode("a", names[0], 0, 0.9)], policies=names, attempts=1)
     with pytest.raises(SystemExit, match="3 episodes of rng_seed 0 are not there yet"):
         study.page(study.Plan("cpu-small", 160, 32, 1), tmp_path, [0])
+
+
+def test_what_is_no_number_is_named(study: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        study.main(["--out", str(tmp_path / "none"), "--rng-seeds", "0,x"])
+    assert "--rng-seeds 0,x: give whole numbers" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_stage_that_fails_ends_the_study_with_its_status(study: Any, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        study.main(["--out", str(tmp_path / "out"), "--recipe", "no-such-recipe", "--train-count", "0"])
+    assert ended.value.code == 2

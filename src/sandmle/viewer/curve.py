@@ -13,7 +13,7 @@ from sandmle.viewer.plots import GRID, MUTED, POLICY, svg
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WINDOW = 5
+_WINDOW = 6
 Points = tuple[tuple[int, float], ...]
 
 
@@ -74,8 +74,10 @@ def write_curve(curve: Curve, out: Path) -> Path:
 def _draw(axes: "Axes", curve: Curve, colours: tuple[str, ...], muted: str, grid: str) -> None:
     steps, rewards = zip(*curve.train, strict=True)
     axes.plot(steps, rewards, "o", color=colours[0], alpha=0.3, ms=4, mew=0)
-    smooth = [sum(part) / len(part) for part in (rewards[max(0, at - _WINDOW) : at + 1] for at in range(len(rewards)))]
-    axes.plot(steps, smooth, "-", color=colours[0], lw=2, label=f"reward in training (mean of {_WINDOW + 1})")
+    smooth = [
+        sum(part) / len(part) for part in (rewards[max(0, at - _WINDOW) : at] for at in range(1, len(rewards) + 1))
+    ]
+    axes.plot(steps, smooth, "-", color=colours[0], lw=2, label=f"reward in training (mean of {_WINDOW})")
     if curve.valid:
         axes.plot(*zip(*curve.valid, strict=True), ":", color=colours[1], lw=1.5, label="valid submissions")
     if curve.validation:
