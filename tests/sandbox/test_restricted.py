@@ -242,14 +242,14 @@ while True:
     result = run(sandbox, tmp_path, code, limits=Limits(wall_s=3, cpu_s=60, processes=40))
     assert result.status in (ExecStatus.OK, ExecStatus.LIMIT)
     assert time.monotonic() - start_s < 5
-    assert _processes_below(sandbox) == []
-    while _processes_below(sandbox, with_dead_keepers=True):
+    # The call waits until its keeper has ended; the server reaps it a moment later.
+    assert _processes_below(sandbox, but_dead_keepers=True) == []
+    while _processes_below(sandbox):
         assert time.monotonic() - start_s < 7
         time.sleep(0.01)
 
 
-def _processes_below(sandbox: RestrictedSandbox, *, with_dead_keepers: bool = False) -> list[int]:
-    # A call waits until its keeper has ended; the server reaps it a moment later.
+def _processes_below(sandbox: RestrictedSandbox, *, but_dead_keepers: bool = False) -> list[int]:
     assert sandbox._server is not None
     found, wanted = [], {sandbox._server.pid}
     for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
@@ -257,8 +257,7 @@ def _processes_below(sandbox: RestrictedSandbox, *, with_dead_keepers: bool = Fa
             fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        is_dead_keeper = fields[0] == "Z" and int(fields[1]) == sandbox._server.pid
-        if is_dead_keeper and not with_dead_keepers:
+        if but_dead_keepers and fields[0] == "Z" and int(fields[1]) == sandbox._server.pid:
             continue
         if int(fields[1]) in wanted:
             wanted.add(int(entry.name))
