@@ -79,7 +79,7 @@ async def test_every_engineer_answers_every_operator(name: str) -> None:
     code = parse_script(await reply(policy, "draft")).code
     for operator, parents in [("debug", 1), ("improve", 1), ("crossover", 2)]:
         found = await proposal(policy, operator, *[tried(code, GOOD, 0.8)] * parents)
-        assert found.kind in ("sample", "average", "linear", "boosted", "features", "blend")
+        assert found.kind in ("sample", "average", "linear", "boosted", "features", "blend", "tinkerer")
     assert parse_analysis(await reply(policy, "analyze", tried(code, GOOD))) is not None
 
 

@@ -10,7 +10,7 @@ import pytest
 from sandmle.errors import ConfigError
 from sandmle.grammars import GRAMMAR_NAMES, get_grammar
 from sandmle.policies import Policy, SamplingParams, open_policy
-from sandmle.policies.scripted import SCRIPTED_NAMES, open_scripted
+from sandmle.policies.scripted import LADDER, SCRIPTED_NAMES, open_scripted
 from sandmle.policies.scripted.habits import read_score
 from sandmle.records import ActionKind, FinishReason, GradeStatus, Medal, Message
 from tests.bundles import KINDS, draft, saved
@@ -32,8 +32,9 @@ def reply(policy: Policy, transcript: tuple[Message, ...] = START, rng_seed: int
     return asyncio.run(policy.generate(transcript, SamplingParams(rng_seed=rng_seed))).text
 
 
-def test_there_are_five_from_weak_to_strong():
-    assert SCRIPTED_NAMES == ("sample", "average", "linear", "boosted", "explorer")
+def test_there_are_five_from_weak_to_strong_and_one_of_all_skills():
+    assert LADDER == ("sample", "average", "linear", "boosted", "explorer")
+    assert SCRIPTED_NAMES == (*LADDER, "tinkerer")
 
 
 @pytest.mark.parametrize("name", SCRIPTED_NAMES)

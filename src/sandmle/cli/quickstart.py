@@ -53,7 +53,7 @@ def command(
     from sandmle.authoring.pipeline import GenerateRequest, generate
     from sandmle.evaluation.imports import measure_import_share
     from sandmle.evaluation.report import build_report
-    from sandmle.policies.scripted import SCRIPTED_NAMES
+    from sandmle.policies.scripted import LADDER
     from sandmle.rollouts import load_tasks, plan, read_trajectories, run_rollouts
     from sandmle.sandbox import open_sandbox
     from sandmle.sandbox.config import ForkserverConfig
@@ -80,7 +80,7 @@ def command(
             f"the others are in {task_set / 'funnel.jsonl'}"
         )
     bundles = load_tasks(task_set)
-    policies = [f"scripted:{name}" for name in SCRIPTED_NAMES]
+    policies = [f"scripted:{name}" for name in LADDER]
     config = plan(bundles, policies, attempts=_ATTEMPTS, rng_seed=_RNG_SEED)
     total = len(config.tasks) * len(policies) * _ATTEMPTS
     with open_sandbox(ForkserverConfig(workers=n_workers)) as sandbox:

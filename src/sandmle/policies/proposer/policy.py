@@ -33,6 +33,8 @@ from sandmle.records import ActionKind, Completion, Message, Usage
 
 _TASK_HEADING = "# The competition"
 _SLIP_RATE = 0.2
+_WHOLE_ROWS = ("sample", "tinkerer")
+"""Engineers that do not take rows apart: where that is needed they hand in the sample submission."""
 _FALLBACK: Mapping[str, str] = MappingProxyType({"blend": "features", "features": "boosted"})
 """What to try when a script without a mistake of ours breaks; after that the sample submission."""
 _PLANS: Mapping[str, str] = MappingProxyType(
@@ -43,6 +45,7 @@ _PLANS: Mapping[str, str] = MappingProxyType(
         "linear": "I fit a linear model to the raw columns.",
         "boosted": "I tune gradient boosting by cross-validation, with a linear model as a check.",
         "features": "I compare blocks of features by cross-validation and keep those that help: {blocks}.",
+        "tinkerer": "I read the columns by kind and try some kinds of features and models.",
         "blend": "I blend linear, kernel, forest and boosted models on these blocks of features: {blocks}.",
     }
 )
@@ -93,7 +96,7 @@ class ProposerPolicy:
         profile, desk = _profile_of(task, brief, seen), Desk(brief, rng_seed)
         if job == "debug":
             proposal = mend(parents, prompt)
-        elif brief.pieces and profile is None and self._kind != "sample":
+        elif brief.pieces and profile is None and self._kind not in _WHOLE_ROWS:
             proposal = Proposal("pieces", rng_seed=desk.rng_seed % 1000)
         elif not is_open(profile) or profile is None:
             proposal = Proposal("sample")

@@ -5,11 +5,13 @@ import re
 from dataclasses import asdict, dataclass, replace
 
 from sandmle.grammars.operators import SCORE_LINE
+from sandmle.policies.scripted.brief import Brief
 from sandmle.policies.scripted.explorer import NATIVE_BLOCKS, possible_blocks
 from sandmle.policies.scripted.moves import Desk
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import first_pieces_script, unpack_script, write_script
 from sandmle.policies.scripted.slips import draw_slip
+from sandmle.policies.scripted.tinkerer import tinkerer_script
 
 _HEAD = re.compile(r"^# Proposal: (\{.*\})$", re.MULTILINE)
 _TUNED = frozenset({"boosted", "features", "blend"})
@@ -23,8 +25,8 @@ class Proposal:
     """What a script tries.
 
     Attributes:
-        kind: Template of the script: ``sample``, ``average``, ``linear``, ``boosted``, ``features``, ``blend``, or
-            ``pieces``, the first one for a task whose rows are to be taken apart.
+        kind: Template of the script: ``sample``, ``average``, ``linear``, ``boosted``, ``features``, ``blend``,
+            ``tinkerer``, or ``pieces``, the first one for a task whose rows are to be taken apart.
         blocks: Blocks of features, for ``features`` and ``blend``.
         rng_seed: Of folds and bags.
         slips: The script has a mistake in it.
@@ -71,7 +73,7 @@ def write_proposal(proposal: Proposal, desk: Desk, profile: Profile | None) -> s
             low=profile.low if proposal.low is None else proposal.low,
             high=profile.high if proposal.high is None else proposal.high,
         )
-        code = _script(proposal, known)
+        code = _script(proposal, known, brief)
         if proposal.kind != "sample":
             # The fit to pieces is measured in their own way; what is told rises and falls as the task's metric does.
             higher = brief.higher_is_better if known.pieces else known.higher_is_better
@@ -105,7 +107,9 @@ def is_open(profile: Profile | None) -> bool:
     return profile is not None and profile.form is not Form.UNKNOWN
 
 
-def _script(proposal: Proposal, profile: Profile) -> str:
+def _script(proposal: Proposal, profile: Profile, brief: Brief) -> str:
+    if proposal.kind == "tinkerer":
+        return tinkerer_script(Desk(brief, proposal.rng_seed), "proposal", scored=True)
     many = profile.n_classes > 8 or len(profile.predicted) > 8
     return write_script(
         proposal.kind,

@@ -1,4 +1,4 @@
-"""The engineers, from the weakest to the strongest."""
+"""The engineers: five of rising skill, and the tinkerer, whose skill is a matter of luck."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +10,7 @@ from sandmle.policies.scripted.habits import attempt, hand_in, look, submit_samp
 from sandmle.policies.scripted.moves import Desk, Engineer, Plan, run, submitted
 from sandmle.policies.scripted.profile import Form, Profile
 from sandmle.policies.scripted.scripts import write_script
+from sandmle.policies.scripted.tinkerer import tinkerer
 
 
 def sample(desk: Desk) -> Plan:
@@ -34,7 +35,14 @@ def boosted(desk: Desk) -> Plan:
 
 
 ENGINEERS: Mapping[str, Engineer] = MappingProxyType(
-    {"sample": sample, "average": average, "linear": linear, "boosted": boosted, "explorer": explorer}
+    {
+        "sample": sample,
+        "average": average,
+        "linear": linear,
+        "boosted": boosted,
+        "explorer": explorer,
+        "tinkerer": tinkerer,
+    }
 )
 
 _THOUGHTS = {

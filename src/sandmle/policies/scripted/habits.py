@@ -71,17 +71,24 @@ def attempt(
     if desk.chance(f"muse {purpose}", muse_rate):
         yield muse(f"{thought} Let me write that down properly.")
     code = write(profile)
+    observation = yield from run_with_slip(desk, thought, code, profile, purpose=purpose, slip_rate=slip_rate)
+    learnt = with_bounds(profile, observation)
+    if refused(observation) and learnt != profile:
+        observation = yield run(f"{complaint(observation)} I keep the predictions within bounds.", write(learnt))
+    return observation
+
+
+def run_with_slip(
+    desk: Desk, thought: str, code: str, profile: Profile | None = None, *, purpose: str, slip_rate: float
+) -> Habit:
+    """Runs a script, now and then with a slip first; returns the last observation."""
     slip = draw_slip(desk, purpose, slip_rate, code, profile)
     if slip is not None:
         observation = yield run(thought, slip.code)
         if submitted(observation):
             return observation
         thought = f"{complaint(observation)} {slip.lesson}".strip()
-    observation = yield run(thought, code)
-    learnt = with_bounds(profile, observation)
-    if refused(observation) and learnt != profile:
-        observation = yield run(f"{complaint(observation)} I keep the predictions within bounds.", write(learnt))
-    return observation
+    return (yield run(thought, code))
 
 
 def with_bounds(profile: Profile, observation: str) -> Profile:
@@ -104,12 +111,7 @@ def submit_sample(
     """Copies the sample submission."""
     if desk.chance("muse sample", muse_rate):
         yield muse("The sample submission has the right form already. I could just copy it.")
-    code = write_script("sample")
-    slip = draw_slip(desk, "sample", slip_rate, code, None)
-    if slip is not None:
-        observation = yield run(thought, slip.code)
-        thought = f"{complaint(observation)} {slip.lesson}".strip()
-    return (yield run(thought, code))
+    return (yield from run_with_slip(desk, thought, write_script("sample"), purpose="sample", slip_rate=slip_rate))
 
 
 def hand_in(desk: Desk, *, check_rate: float) -> Habit:

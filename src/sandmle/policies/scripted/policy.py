@@ -16,7 +16,9 @@ from sandmle.policies.scripted.moves import Desk, Engineer, Move, Plan, finish
 from sandmle.records import Completion, Message, Usage
 
 SCRIPTED_NAMES: tuple[str, ...] = tuple(ENGINEERS)
-"""The engineers, in the order of their skill."""
+"""All engineers."""
+LADDER: tuple[str, ...] = ("sample", "average", "linear", "boosted", "explorer")
+"""Those that make a scale to read others against, from the weakest to the strongest."""
 
 
 class ScriptedPolicy:
