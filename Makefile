@@ -38,9 +38,8 @@ demo-train: $(STAMP) ## Teach and train a small model on a CPU: warm start, GRPO
 	test -e $(DEMO)/train/summary.json || $(BIN)/sandmle generate --count 96 --seeds $(LEARN) --out $(DEMO)/train $$(test ! -e $(DEMO)/train/run.json || echo --resume)
 	test -e $(DEMO)/held-out/summary.json || $(BIN)/sandmle generate --count 12 --rng-seed 1 --seeds playground-series-s3e18,learning-agency-lab-automated-essay-scoring-2 \
 		--out $(DEMO)/held-out $$(test ! -e $(DEMO)/held-out/run.json || echo --resume)
-	test -e $(DEMO)/demonstrations.jsonl || $(BIN)/sandmle rollout --resume --tasks $(DEMO)/train --policy scripted:sample --policy scripted:average \
-		--policy scripted:linear --policy scripted:boosted --policy scripted:explorer \
-		--recipe $(RECIPE) --save-sft $(DEMO)/demonstrations.jsonl --out $(DEMO)/demonstrations
+	test -e $(DEMO)/demonstrations.jsonl || $(BIN)/sandmle rollout --resume --tasks $(DEMO)/train --policy scripted:sample --policy scripted:tinkerer \
+		--attempts 4 --recipe $(RECIPE) --save-sft $(DEMO)/demonstrations.jsonl --out $(DEMO)/demonstrations
 	test -d $(DEMO)/sft/final || $(BIN)/sandmle train sft $(RECIPE) --resume --data $(DEMO)/demonstrations.jsonl --out $(DEMO)/sft
 	test -d $(DEMO)/grpo/final || $(BIN)/sandmle train grpo $(RECIPE) --resume -o model.source=$(DEMO)/sft/final \
 		--tasks $(DEMO)/train --validation $(DEMO)/held-out --out $(DEMO)/grpo

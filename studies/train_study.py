@@ -30,7 +30,10 @@ HELD_OUT_SEEDS = (
     "playground-series-s3e18,jigsaw-unintended-bias-in-toxicity-classification,"
     "learning-agency-lab-automated-essay-scoring-2,champs-scalar-coupling"
 )
-ENGINEERS = ("sample", "average", "linear", "boosted", "explorer")
+ENGINEERS = ("sample", "tinkerer")
+"""Those whose scripts name no columns, and can be written by a model that cannot copy names from what it has read."""
+DEMONSTRATIONS = 4
+"""Episodes of each engineer at each training task."""
 ARMS = {"sft": "sft", "grpo": "grpo", "more_sft": "more-sft", "shuffled": "shuffled"}
 """Each arm and its folder."""
 TITLES = {
@@ -41,6 +44,8 @@ TITLES = {
 }
 COMPARED = (("grpo", "sft"), ("grpo", "more_sft"), ("grpo", "shuffled"), ("more_sft", "sft"), ("shuffled", "sft"))
 JUDGED_SEED = 1000
+NO_SCRIPT = "no script that made a submission"
+MOST_WAYS = 26
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,8 @@ def data_stages(plan: Plan, out: Path) -> Iterator[list[str]]:
             yield ["generate", *wanted, "--out", f"{folder}", *resume]
     if not (out / "demonstrations.jsonl").exists():
         policies = [part for name in ENGINEERS for part in ("--policy", f"scripted:{name}")]
-        save = ["--recipe", plan.recipe, "--save-sft", f"{out / 'demonstrations.jsonl'}"]
+        save = ["--attempts", f"{DEMONSTRATIONS}", "--recipe", plan.recipe]
+        save += ["--save-sft", f"{out / 'demonstrations.jsonl'}"]
         tasks = ["--tasks", f"{out / 'train-tasks'}"]
         yield ["rollout", "--resume", *tasks, *policies, *save, "--out", f"{out / 'demonstrations'}"]
 
@@ -142,9 +148,9 @@ def read_judged(out: Path, rng_seeds: Sequence[int]) -> dict[str, dict[int, list
 
 
 def ways(out: Path, rng_seeds: Sequence[int]) -> dict[str, Counter[str]]:
-    """Returns how often an arm's submission came from which kind of script: the comment that the script begins with.
+    """Returns in how many episodes of an arm the script that made the submission says what, in its comment lines.
 
-    Every engineer's scripts begin with a comment that says what they do, so this tells whom the model has followed.
+    The engineers' scripts say in such lines what they do, so this tells whom the model follows, and what it has chosen.
     """
     counts: dict[str, Counter[str]] = {arm: Counter() for arm in ARMS}
     for rng_seed in rng_seeds:
@@ -153,8 +159,8 @@ def ways(out: Path, rng_seeds: Sequence[int]) -> dict[str, Counter[str]]:
             steps = run.trajectory(episode).steps
             worked = (step for step in steps if step.exec_status is ExecStatus.OK and step.has_submission)
             scripts = [step.code for step in worked if step.code]
-            way = scripts[-1].strip().split("\n")[0].lstrip("# ") if scripts else "none"
-            counts[arm_of(episode.policy)][way] += 1
+            lines = scripts[-1].splitlines() if scripts else [f"# {NO_SCRIPT}"]
+            counts[arm_of(episode.policy)].update({line.lstrip("# ") for line in lines if line.startswith("#")})
     return counts
 
 
@@ -189,12 +195,12 @@ def page(plan: Plan, out: Path, rng_seeds: Sequence[int]) -> str:
             for measure in ("reward", "valid")
         ]
         text.append(f"| {TITLES[first]} - {TITLES[second]} | {' | '.join(map(_difference, differences))} |")
-    counts = ways(out, rng_seeds)
-    text += ["", "The script that the submission came from, by its first line:", ""]
+    text += ["", "Episodes whose submission came from a script with the comment line:", ""]
     text += [f"| | {' | '.join(TITLES.values())} |", f"|---|{'---|' * len(ARMS)}"]
+    counts = ways(out, rng_seeds)
     total = counts["sft"] + counts["grpo"] + counts["more_sft"] + counts["shuffled"]
-    for way, _ in total.most_common(8):
-        shares = [f"{counts[arm][way] / max(1, counts[arm].total()):.0%}" for arm in ARMS]
+    for way, _ in sorted(total.most_common(MOST_WAYS)):
+        shares = [f"{counts[arm][way] / len(pooled[arm]):.0%}" for arm in ARMS]
         text.append(f"| {way[:90]} | {' | '.join(shares)} |")
     if len(rng_seeds) > 1:
         text += ["", "Mean reward of each rng_seed:", "", f"| arm | {' | '.join(map(str, rng_seeds))} |"]

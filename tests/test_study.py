@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.run_builder import episode, write_run
+from tests.evaluation.run_builder import episode, step, write_run
 
 FILE = Path(__file__).parent.parent / "studies" / "train_study.py"
 
@@ -85,6 +85,22 @@ def test_the_page_holds_every_arm_with_its_interval_and_its_differences(study: A
     difference = rows["SFT, then GRPO - SFT"]
     assert difference[0].startswith("0.900")
     assert "better / equal / worse at 4 / 0 / 0 tasks" in difference[0]
+
+
+def test_the_ways_are_the_comment_lines_of_the_script_that_made_the_submission(study: Any, tmp_path: Path) -> None:
+    place = trained(tmp_path)
+    script = "# A model.\n# Features: words.\nx = 1  # not this one"
+    names = [f"hf:{place}/{arm}/final" for arm in ("sft", "grpo")]
+    write_run(
+        place / "judged",
+        [
+            episode("a", names[0], 0, None),
+            episode("a", names[1], 0, 0.9, steps=(step(0, code=script, has_submission=True),)),
+        ],
+    )
+    counts = study.ways(tmp_path, [0])
+    assert counts["sft"] == {study.NO_SCRIPT: 1}
+    assert counts["grpo"] == {"A model.": 1, "Features: words.": 1}
 
 
 def test_a_run_that_is_not_whole_makes_no_page(study: Any, tmp_path: Path) -> None:

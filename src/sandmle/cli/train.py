@@ -54,7 +54,8 @@ def sft(
     console().print(
         f"{summary['train_steps']} train_steps on {summary['demonstrations']} demonstrations "
         f"({summary['reply_tokens']} reply tokens, {summary['too_long']} left out for their length): "
-        f"loss {summary['first_loss']:.3f} -> {summary['last_loss']:.3f}; wrote {summary['model']}",
+        f"loss {summary['first_loss']:.3f} -> {summary['last_loss']:.3f}, at most {summary['memory_mb']} MB; "
+        f"wrote {summary['model']}",
         markup=False,
     )
 
@@ -103,7 +104,8 @@ def grpo(
         screen.print(f"validation after {train_step} train_steps: {_number(reward)}", markup=False)
     screen.print(
         f"{summary['train_steps']} train_steps in {summary['seconds']:.0f} s: training reward "
-        f"{_number(summary['first_reward'])} -> {_number(summary['last_reward'])}; wrote {out}",
+        f"{_number(summary['first_reward'])} -> {_number(summary['last_reward'])}, at most {summary['memory_mb']} MB; "
+        f"wrote {out}",
         markup=False,
     )
 

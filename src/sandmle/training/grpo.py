@@ -27,6 +27,7 @@ from sandmle.training.models import lora_config, open_model
 from sandmle.training.prompts import first_messages, tokenizer_texts
 from sandmle.training.recipe import Recipe
 from sandmle.training.schedule import TaskSchedule
+from sandmle.training.stopwatch import peak_memory_mb
 from sandmle.training.trainer import StepBatch, TrainingError, TrajectoryTrainer
 
 OnStep = Callable[[dict[str, Any]], None]
@@ -142,6 +143,7 @@ class _Run:
             "validation": [[line["train_step"], line["reward"]] for line in validations],
             "best_validation": self._best,
             "seconds": sum(line["times"]["wall_s"] for line in steps),
+            "memory_mb": max(line["memory_mb"] for line in steps),
         }
 
     def validate(self, train_step: int) -> None:
@@ -203,7 +205,13 @@ class _Run:
     def _report(self, numbers: dict[str, Any]) -> None:
         # A validation comes between the update and the report; it is no part of the train_step.
         times = time_metrics(self._times, numbers.pop("wall_s") - self._aside_s)
-        line = {**numbers, **self._pending, "times": times, "time": round(time.time(), 3)}
+        line = {
+            **numbers,
+            **self._pending,
+            "times": times,
+            "memory_mb": peak_memory_mb(),
+            "time": round(time.time(), 3),
+        }
         self._schedule.learn(line["groups"])
         self._folder.append(METRICS_FILE, line)
         self._on_step({"kind": "train_step", **line})

@@ -19,6 +19,7 @@ from sandmle.training.demonstrations import TrainingRows, tokenize
 from sandmle.training.folder import METRICS_FILE, TrainingFolder
 from sandmle.training.models import lora_config, open_model
 from sandmle.training.recipe import Recipe
+from sandmle.training.stopwatch import peak_memory_mb
 
 OnStep = Callable[[dict[str, Any]], None]
 
@@ -73,7 +74,8 @@ def train_sft(
         tokenizer.save_pretrained(path)
 
     folder.save_model("final", save)
-    losses = [line["loss"] for line in folder.lines(METRICS_FILE)]
+    lines = folder.lines(METRICS_FILE)
+    losses = [line["loss"] for line in lines]
     return {
         "train_steps": len(losses),
         "demonstrations": len(data.rows),
@@ -81,6 +83,7 @@ def train_sft(
         "reply_tokens": data.n_tokens,
         "first_loss": losses[0],
         "last_loss": losses[-1],
+        "memory_mb": max(line["memory_mb"] for line in lines),
         "model": str(out / "final"),
     }
 
@@ -111,6 +114,7 @@ class _Log(TrainerCallback):
             "grad_norm": float(logs["grad_norm"]),
             "learning_rate": float(logs["learning_rate"]),
             "wall_s": time.monotonic() - self._started_s,
+            "memory_mb": peak_memory_mb(),
         }
         self._folder.append(METRICS_FILE, line)
         self._on_step(line)

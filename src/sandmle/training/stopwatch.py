@@ -1,5 +1,6 @@
-"""How long each kind of work was going on, however many did it at once."""
+"""How long each kind of work was going on, however many did it at once; and the memory that it took."""
 
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,11 @@ from sandmle.env.feedback import Leaderboard, SubmissionGrader
 from sandmle.grading.submission import SubmissionProblem
 from sandmle.records import ExecResult, GradeReport
 from sandmle.sandbox.base import ExecRequest, Sandbox
+
+
+def peak_memory_mb() -> int:
+    """Returns the most memory that this process has held at once; what agents' code takes is not part of it."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 class Stopwatch:
