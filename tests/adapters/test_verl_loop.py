@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -37,10 +38,20 @@ class _Output(BaseModel):
 
 
 class _Base:
-    def __init__(self, trainer_config: Any, server_manager: Any, tokenizer: Any, **rest: Any) -> None:
+    def __init__(
+        self,
+        trainer_config: Any,
+        server_manager: Any,
+        tokenizer: Any,
+        processor: Any,
+        dataset_cls: Any,
+        data_config: Any,
+        hf_model_type: str | None = None,
+        **rest: Any,
+    ) -> None:
         self.rollout_config = trainer_config.config.actor_rollout_ref.rollout
         self.server_manager, self.tokenizer = server_manager, tokenizer
-        self.apply_chat_template_kwargs: dict[str, Any] = {}
+        self.apply_chat_template_kwargs = data_config.config.get("apply_chat_template_kwargs", {})
 
 
 def _stand_in() -> dict[str, ModuleType]:
@@ -55,15 +66,21 @@ def _stand_in() -> dict[str, ModuleType]:
     return modules
 
 
+IS_REAL = importlib.util.find_spec("verl") is not None
+
+
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    if importlib.util.find_spec("verl") is None:
+    if not IS_REAL:
         for name, module in _stand_in().items():
             monkeypatch.setitem(sys.modules, name, module)
-    module = importlib.import_module("sandmle.adapters.verl_loop")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the real verl imports what its own dependencies have deprecated
+        module = importlib.import_module("sandmle.adapters.verl_loop")
     monkeypatch.setattr(module, "process_sandbox", lambda name, workers: FakeSandbox())
     yield module
-    sys.modules.pop("sandmle.adapters.verl_loop", None)
+    if not IS_REAL:
+        sys.modules.pop("sandmle.adapters.verl_loop", None)
 
 
 class Server:
@@ -84,17 +101,34 @@ class Server:
         return SimpleNamespace(token_ids=ids, log_probs=[-0.5] * len(ids), stop_reason="completed")
 
 
-def loop(adapter: Any, server: Server, **more: Any) -> Any:
-    rollout = SimpleNamespace(prompt_length=4096, response_length=2048)
-    config = SimpleNamespace(actor_rollout_ref=SimpleNamespace(rollout=rollout))
-    episode = {"grammar": "fenced", "max_turns": 4}
-    return adapter.SandmleAgentLoop(
-        trainer_config=SimpleNamespace(config=config),
-        server_manager=server,
-        tokenizer=tiny()[1],
-        episode=episode,
-        **more,
+EPISODE = {"grammar": "fenced", "max_turns": 4}
+
+
+def loop(adapter: Any, server: Server, **settings: Any) -> Any:
+    """Makes the loop as verl's worker does: from its entry in the YAML, with hydra where that is there."""
+    rollout = {"prompt_length": 4096, "response_length": 2048}
+    given = {
+        "server_manager": server,
+        "tokenizer": tiny()[1],
+        "processor": None,
+        "dataset_cls": object,
+        "hf_model_type": "qwen3",
+        "tools": SimpleNamespace(tools=[]),
+    }
+    settings = {"episode": EPISODE, **settings}
+    if not IS_REAL:
+        wrapped = SimpleNamespace(actor_rollout_ref=SimpleNamespace(rollout=SimpleNamespace(**rollout)))
+        given |= {"trainer_config": SimpleNamespace(config=wrapped), "data_config": SimpleNamespace(config={})}
+        return adapter.SandmleAgentLoop(**given, **settings)
+    hydra, omegaconf = importlib.import_module("hydra.utils"), importlib.import_module("omegaconf")
+    agent_loop = importlib.import_module("verl.experimental.agent_loop.agent_loop")
+    entry = omegaconf.OmegaConf.create(
+        {"name": "sandmle", "_target_": "sandmle.adapters.verl_loop.SandmleAgentLoop", **settings}
     )
+    config = omegaconf.OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}, "data": {}})
+    given["trainer_config"] = agent_loop.DictConfigWrap(config)
+    given["data_config"] = agent_loop.DictConfigWrap(config.data)
+    return hydra.instantiate(config=entry, **given)
 
 
 async def test_an_episode_is_a_row_token_in_token_out(adapter: Any, bundle: Bundle) -> None:
@@ -135,3 +169,10 @@ def test_a_wrong_setting_is_named(adapter: Any) -> None:
 
     with pytest.raises(ConfigError, match="max_turn"):
         adapter.episode_config({"max_turn": 3})
+
+
+def test_the_settings_of_the_yaml_are_taken(adapter: Any) -> None:
+    made = loop(adapter, Server("SUBMIT"), mask={"statuses": ["time_budget", "max_turns"], "timeout_share": 0.5})
+    assert made._runner.episode.max_turns == 4
+    assert [str(status) for status in made._mask.statuses] == ["time_budget", "max_turns"]
+    assert made._mask.timeout_share == 0.5

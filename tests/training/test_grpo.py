@@ -187,7 +187,7 @@ def test_the_warm_start_of_adapters_leaves_a_whole_model(warm: Path, bundle: Bun
     summary = train_sft(recipe, [chat], tmp_path / "run")
     assert summary["last_loss"] < summary["first_loss"]
     assert not (tmp_path / "run/final" / ADAPTER_FILE).exists()
-    (before, _), (after, _) = load_model(warm), load_model(tmp_path / "run/final")
+    (before, _), (after, _) = load_model(str(warm)), load_model(str(tmp_path / "run/final"))
     old, new = before.state_dict(), after.state_dict()
     assert old.keys() == new.keys()
     changed = {name for name in old if not torch.equal(old[name], new[name])}

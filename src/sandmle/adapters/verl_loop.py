@@ -5,6 +5,7 @@ over with an empty mask and ``NO_REWARD``, which no real reward can be, and the 
 of its group's mean and deviation. verl is imported here and nowhere else; it is not a dependency (its pins conflict).
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -33,8 +34,8 @@ class SandmleAgentLoop(AgentLoopBase):
     def __init__(
         self,
         *args: Any,
-        episode: dict[str, Any] | None = None,
-        mask: dict[str, Any] | None = None,
+        episode: Mapping[str, Any] | None = None,
+        mask: Mapping[str, Any] | None = None,
         sandbox: str = "forkserver",
         workers: int | None = None,
         **kwargs: Any,
@@ -50,8 +51,8 @@ class SandmleAgentLoop(AgentLoopBase):
             **kwargs: verl's.
         """
         super().__init__(*args, **kwargs)
-        self._runner = EpisodeRunner(process_sandbox(sandbox, workers), episode_config(episode or {}))
-        self._mask = MaskPolicy.model_validate(mask or {})
+        self._runner = EpisodeRunner(process_sandbox(sandbox, workers), episode_config(_plain(episode or {})))
+        self._mask = MaskPolicy.model_validate(_plain(mask or {}))
         self._renderer = ChatRenderer(self.tokenizer, "the policy", dict(self.apply_chat_template_kwargs))
         self._prompt_length = int(self.rollout_config.prompt_length)
         self._response_length = int(self.rollout_config.response_length)
@@ -146,3 +147,12 @@ def sandmle_grpo(token_level_rewards: Any, response_mask: Any, index: Any, **kwa
     values = group_advantages(rewards, [str(each) for each in np.asarray(index).tolist()]).values
     advantages = torch.tensor(values, dtype=torch.float32, device=response_mask.device)[:, None] * response_mask
     return advantages, advantages
+
+
+def _plain(value: Any) -> Any:
+    """Returns dicts and lists in the place of the configuration types that verl reads a YAML into."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
+    return value

@@ -7,7 +7,6 @@ requests share only once, and drops rows that have ended from the batch.
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -186,5 +185,5 @@ def open_hf(argument: str, options: PolicyOptions) -> BatchedPolicy:
     from sandmle.policies.loading import load_model
 
     del options
-    model, tokenizer = load_model(Path(argument) if Path(argument).exists() else argument)
+    model, tokenizer = load_model(argument)
     return make_policy(model, tokenizer, f"hf:{argument}")

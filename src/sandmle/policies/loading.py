@@ -22,12 +22,12 @@ def old_names_allowed() -> Iterator[None]:
         yield
 
 
-def load_model(source: Path | str, *, dtype: str = "auto", device: str | None = None) -> tuple[Any, Any]:
+def load_model(source: str, *, dtype: str = "auto", device: str | None = None) -> tuple[Any, Any]:
     """Returns a causal language model and its tokenizer.
 
     Args:
         source: A folder that ``save_pretrained`` or a trainer of this package wrote, adapters included, or the name of
-            a model in the local cache.
+            a model in the local cache or on the hub.
         dtype: ``float32``, ``bfloat16`` or ``auto``: float32 on a CPU, else what the model was saved in.
         device: Where to put it; None for the first GPU, or the CPU where there is none.
 
@@ -36,19 +36,27 @@ def load_model(source: Path | str, *, dtype: str = "auto", device: str | None = 
     """
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     wanted = ("float32" if place == "cpu" else "auto") if dtype == "auto" else dtype
-    is_adapter = isinstance(source, Path) and (source / ADAPTER_FILE).exists()
-    if isinstance(source, Path) and not is_adapter and not (source / "config.json").exists():
+    folder = Path(source)
+    is_adapter = (folder / ADAPTER_FILE).exists()
+    if folder.exists() and not is_adapter and not (folder / "config.json").exists():
         raise ConfigError(f"{source} holds no model; give a folder with a config.json or an {ADAPTER_FILE}")
+    if not folder.exists() and _is_meant_as_folder(folder):
+        raise ConfigError(f"there is no folder {source}; give one that holds a model, or the name of a model")
     try:
         if is_adapter:
             from peft import AutoPeftModelForCausalLM
 
             with old_names_allowed():
-                model = AutoPeftModelForCausalLM.from_pretrained(str(source), dtype=wanted)
+                model = AutoPeftModelForCausalLM.from_pretrained(source, dtype=wanted)
         else:
-            model = AutoModelForCausalLM.from_pretrained(str(source), dtype=wanted)
-        tokenizer = AutoTokenizer.from_pretrained(str(source))
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=wanted)
+        tokenizer = AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"model {source} cannot be loaded: {reason}") from error
     return model.to(place), tokenizer
+
+
+def _is_meant_as_folder(path: Path) -> bool:
+    """Tells a path from the name of a model, ``NAME`` or ``OWNER/NAME``, which the hub would be asked for in vain."""
+    return path.is_absolute() or len(path.parts) > 2 or (len(path.parts) == 2 and Path(path.parts[0]).is_dir())

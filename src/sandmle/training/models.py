@@ -29,9 +29,8 @@ def open_model(
         return make_tiny(texts, settings.tiny, rng_seed=rng_seed)
     family, _, package = settings.source.partition(":")
     if family == "gguf" and package:
-        return load_model(_converted(package, cache), dtype=settings.dtype)
-    path = Path(settings.source)
-    return load_model(path if path.exists() else settings.source, dtype=settings.dtype)
+        return load_model(str(_converted(package, cache)), dtype=settings.dtype)
+    return load_model(settings.source, dtype=settings.dtype)
 
 
 def lora_config(settings: LoraSettings | None) -> Any:
