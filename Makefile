@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install run tasks test test-slow demo-train study-train lint format typecheck layers check lock clean
+.PHONY: help install run tasks test test-slow test-engines demo-train study-train lint format typecheck layers check lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,14 @@ test: $(STAMP) ## Run the tests
 
 test-slow: $(STAMP) ## Run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
+
+ENGINES := .venv-engines
+test-engines: ## The cluster adapters against the real verl, in an environment of its own
+	test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check verl==0.9.1 cachetools uvicorn fastapi qwen_vl_utils msgspec TransferQueue pytest pytest-asyncio
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e .
+	PYTHONPATH=$(CURDIR):$$PYTHONPATH $(ENGINES)/bin/python -m pytest tests/adapters
 
 DEMO := runs/demo-train
 RECIPE ?= cpu-small

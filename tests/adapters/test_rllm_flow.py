@@ -1,4 +1,4 @@
-"""The rLLM flow against the shape of rLLM's types, with a scripted chat policy."""
+"""The rLLM flow with a scripted chat policy: rLLM's own types and runner where they are, else their shape."""
 
 import importlib
 import importlib.util
@@ -45,9 +45,12 @@ class _Episode(BaseModel):
     metrics: dict[str, Any] = {}
 
 
+IS_REAL = importlib.util.find_spec("rllm") is not None
+
+
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    if importlib.util.find_spec("rllm") is None:
+    if not IS_REAL:
         package: Any = ModuleType("rllm")
         package.rollout = package.evaluator = lambda function: function
         types: Any = ModuleType("rllm.types")
@@ -65,12 +68,22 @@ def asked(bundle: Bundle) -> tuple[_Task, SimpleNamespace]:
     return _Task("row-0", "", metadata), SimpleNamespace(base_url="http://localhost:1/v1", model="m", session_uid="s")
 
 
+async def run_flow(adapter: Any, bundle: Bundle) -> tuple[Any, Any]:
+    """Runs the flow as rLLM's engine does; returns its task and the episode."""
+    task, config = asked(bundle)
+    if not IS_REAL:
+        return task, await adapter.sandmle_flow(task, config)
+    types = importlib.import_module("rllm.types")
+    real_task = types.Task(task.id, task.instruction, task.metadata)
+    return real_task, await types.run_agent_flow(adapter.sandmle_flow, real_task, types.AgentConfig(**vars(config)))
+
+
 async def test_an_episode_and_its_reward(adapter: Any, bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     replies = ["```python\nsubmit oracle.csv\n```", "SUBMIT"]
     monkeypatch.setattr(adapter, "ChatPolicy", lambda model, options: CannedPolicy(replies, name=f"chat:{model}"))
-    task, config = asked(bundle)
-    episode = await adapter.sandmle_flow(task, config)
-    assert adapter.sandmle_evaluator(task, episode) == 1.0
+    task, episode = await run_flow(adapter, bundle)
+    judged = adapter.sandmle_evaluator(task, episode)
+    assert ((judged.reward, judged.is_correct) if IS_REAL else judged) == (1.0, True)
     steps = episode.trajectories[0].steps
     assert [step.output for step in steps] == replies
     assert [step.done for step in steps] == [False, True]
@@ -85,6 +98,5 @@ async def test_t17_a_fault_raises_so_that_rllm_drops_the_episode(
             raise RuntimeError("gone")
 
     monkeypatch.setattr(adapter, "ChatPolicy", lambda model, options: Broken(["x"], name="chat:m"))
-    task, config = asked(bundle)
     with pytest.raises(SandmleError, match="no reward"):
-        await adapter.sandmle_flow(task, config)
+        await run_flow(adapter, bundle)

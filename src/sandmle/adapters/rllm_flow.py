@@ -47,10 +47,10 @@ async def sandmle_flow(task: Any, config: Any) -> Any:
 
 
 @rllm.evaluator  # type: ignore[untyped-decorator]
-def sandmle_evaluator(task: Any, episode: Any) -> float:
-    """Returns the reward that the episode earned."""
+def sandmle_evaluator(task: Any, episode: Any) -> tuple[float, bool]:
+    """Returns the reward that the episode earned, and whether it passed the median."""
     del task
-    return float(episode.trajectories[0].reward)
+    return float(episode.trajectories[0].reward), bool(episode.is_correct)
 
 
 def to_episode(trajectory: Trajectory, task: Task) -> Episode:
