@@ -45,7 +45,8 @@ TITLES = {
 COMPARED = (("grpo", "sft"), ("grpo", "more_sft"), ("grpo", "shuffled"), ("more_sft", "sft"), ("shuffled", "sft"))
 JUDGED_SEED = 1000
 NO_SCRIPT = "no script that made a submission"
-MOST_WAYS = 26
+NO_COMMENT = "no comment"
+MOST_SCRIPTS, MOST_PARTS = 5, 24
 
 
 @dataclass(frozen=True)
@@ -147,21 +148,48 @@ def read_judged(out: Path, rng_seeds: Sequence[int]) -> dict[str, dict[int, list
     return arms
 
 
-def ways(out: Path, rng_seeds: Sequence[int]) -> dict[str, Counter[str]]:
-    """Returns in how many episodes of an arm the script that made the submission says what, in its comment lines.
+def scripts(out: Path, rng_seeds: Sequence[int]) -> Iterator[tuple[str, Episode, list[str]]]:
+    """Yields arm, episode, and the comment lines of the script that made the submission.
 
-    The engineers' scripts say in such lines what they do, so this tells whom the model follows, and what it has chosen.
+    The engineers' scripts say in such lines what they do, so they tell whom the model follows, and what it has chosen.
     """
-    counts: dict[str, Counter[str]] = {arm: Counter() for arm in ARMS}
     for rng_seed in rng_seeds:
         run = judged(out, rng_seed)
         for episode in run.episodes.values():
             steps = run.trajectory(episode).steps
             worked = (step for step in steps if step.exec_status is ExecStatus.OK and step.has_submission)
-            scripts = [step.code for step in worked if step.code]
-            lines = scripts[-1].splitlines() if scripts else [f"# {NO_SCRIPT}"]
-            counts[arm_of(episode.policy)].update({line.lstrip("# ") for line in lines if line.startswith("#")})
-    return counts
+            codes = [step.code for step in worked if step.code]
+            lines = codes[-1].splitlines() if codes else [f"# {NO_SCRIPT}"]
+            comments = [line.lstrip("# ") for line in lines if line.startswith("#")]
+            yield arm_of(episode.policy), episode, comments or [NO_COMMENT]
+
+
+def choices(out: Path, rng_seeds: Sequence[int], n_episodes: int) -> list[str]:
+    """Returns the tables of what the arms' scripts are, by their first comment, and what is in them, by the others."""
+    rewards: dict[str, dict[str, list[float]]] = {}
+    parts: dict[str, Counter[str]] = {}
+    for arm, episode, comments in scripts(out, rng_seeds):
+        rewards.setdefault(comments[0], {}).setdefault(arm, []).append(episode.reward or 0.0)
+        for comment in set(comments[1:]):
+            parts.setdefault(comment, Counter())[arm] += 1
+    head = [f"| | {' | '.join(TITLES.values())} |", f"|---|{'---|' * len(ARMS)}"]
+    text = [
+        "",
+        "The script that made the submission, by its first comment: share of episodes, and their mean reward.",
+        "",
+    ]
+    text += head
+    most = sorted(rewards, key=lambda name: -sum(map(len, rewards[name].values())))
+    for name in most[:MOST_SCRIPTS]:
+        cells = [
+            f"{len(found) / n_episodes:.0%}, {math.fsum(found) / len(found):.3f}" if found else "0%"
+            for found in (rewards[name].get(arm, []) for arm in ARMS)
+        ]
+        text.append(f"| {name[:90]} | {' | '.join(cells)} |")
+    text += ["", "Episodes whose script has a part of the name, by its other comments:", "", *head]
+    for name in sorted(sorted(parts, key=lambda part: -parts[part].total())[:MOST_PARTS]):
+        text.append(f"| {name[:90]} | {' | '.join(f'{parts[name][arm] / n_episodes:.0%}' for arm in ARMS)} |")
+    return text
 
 
 def by_task(episodes: Iterable[Episode], measure: str) -> Values:
@@ -195,13 +223,7 @@ def page(plan: Plan, out: Path, rng_seeds: Sequence[int]) -> str:
             for measure in ("reward", "valid")
         ]
         text.append(f"| {TITLES[first]} - {TITLES[second]} | {' | '.join(map(_difference, differences))} |")
-    text += ["", "Episodes whose submission came from a script with the comment line:", ""]
-    text += [f"| | {' | '.join(TITLES.values())} |", f"|---|{'---|' * len(ARMS)}"]
-    counts = ways(out, rng_seeds)
-    total = counts["sft"] + counts["grpo"] + counts["more_sft"] + counts["shuffled"]
-    for way, _ in sorted(total.most_common(MOST_WAYS)):
-        shares = [f"{counts[arm][way] / len(pooled[arm]):.0%}" for arm in ARMS]
-        text.append(f"| {way[:90]} | {' | '.join(shares)} |")
+    text += choices(out, rng_seeds, len(pooled["sft"]))
     if len(rng_seeds) > 1:
         text += ["", "Mean reward of each rng_seed:", "", f"| arm | {' | '.join(map(str, rng_seeds))} |"]
         text.append(f"|---|{'---|' * len(rng_seeds)}")

@@ -87,20 +87,17 @@ def test_the_page_holds_every_arm_with_its_interval_and_its_differences(study: A
     assert "better / equal / worse at 4 / 0 / 0 tasks" in difference[0]
 
 
-def test_the_ways_are_the_comment_lines_of_the_script_that_made_the_submission(study: Any, tmp_path: Path) -> None:
+def test_what_the_arms_chose_is_read_from_the_comments_of_the_winning_scripts(study: Any, tmp_path: Path) -> None:
     place = trained(tmp_path)
     script = "# A model.\n# Features: words.\nx = 1  # not this one"
     names = [f"hf:{place}/{arm}/final" for arm in ("sft", "grpo")]
-    write_run(
-        place / "judged",
-        [
-            episode("a", names[0], 0, None),
-            episode("a", names[1], 0, 0.9, steps=(step(0, code=script, has_submission=True),)),
-        ],
-    )
-    counts = study.ways(tmp_path, [0])
-    assert counts["sft"] == {study.NO_SCRIPT: 1}
-    assert counts["grpo"] == {"A model.": 1, "Features: words.": 1}
+    steps = (step(0, code=script, has_submission=True), step(1, code="# later, without a submission"))
+    write_run(place / "judged", [episode("a", names[0], 0, None), episode("a", names[1], 0, 0.95, steps=steps)])
+    text = study.choices(tmp_path, [0], 1)
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in text if " | " in line}
+    assert rows[study.NO_SCRIPT] == ["100%, 0.100", "0%", "0%", "0% |"]
+    assert rows["A model."] == ["0%", "100%, 1.000", "0%", "0% |"]
+    assert rows["Features: words."] == ["0%", "100%", "0%", "0% |"]
 
 
 def test_a_run_that_is_not_whole_makes_no_page(study: Any, tmp_path: Path) -> None:
