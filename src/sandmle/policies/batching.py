@@ -61,7 +61,7 @@ class BatchedPolicy:
         generator: TokenGenerator,
         *,
         max_batch: int = 64,
-        max_tokens: int = 1024,
+        max_tokens: int | None = None,
     ) -> None:
         """Takes over a model.
 
@@ -70,7 +70,7 @@ class BatchedPolicy:
             renderer: The model's chat template.
             generator: The model; closed with the policy.
             max_batch: Replies at once.
-            max_tokens: Most ids of a reply where the sampling names no limit.
+            max_tokens: Most ids of a reply where the sampling names no limit; None for as many as the context holds.
         """
         self.name = name
         self.times = BatchTimes()

@@ -50,7 +50,7 @@ class TokenPolicy:
     """Any source of ids as a policy. Holds no state of an episode."""
 
     def __init__(
-        self, name: str, renderer: ChatRenderer, sample: Sample, *, context: int, max_tokens: int = 1024
+        self, name: str, renderer: ChatRenderer, sample: Sample, *, context: int, max_tokens: int | None = None
     ) -> None:
         """Makes the policy.
 
@@ -59,7 +59,7 @@ class TokenPolicy:
             renderer: The model's chat template.
             sample: Continues ids.
             context: Most ids of prompt and reply together.
-            max_tokens: Most ids of a reply where the sampling names no limit.
+            max_tokens: Most ids of a reply where the sampling names no limit; None for as many as the context holds.
         """
         self.name = name
         self.renderer = renderer
@@ -79,7 +79,7 @@ class TokenPolicy:
             raise ContextOverflowError(f"{len(prompt)} tokens do not fit into a context of {self._context}")
         request = TokenRequest(
             prompt_ids=prompt,
-            max_tokens=min(room, sampling.max_tokens or self._max_tokens),
+            max_tokens=min(room, sampling.max_tokens or self._max_tokens or room),
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             rng_seed=_reply_seed(sampling.rng_seed, sum(message.role == "assistant" for message in transcript)),

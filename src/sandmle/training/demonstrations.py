@@ -84,7 +84,7 @@ def read_demonstrations(path: Path) -> Iterator[tuple[Message, ...]]:
         ConfigError: There is no such file, or a line holds no chat.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # a text may hold other ends of lines
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read demonstrations from {path}: {error}; give a JSONL file") from error
     for number, line in enumerate(lines, start=1):

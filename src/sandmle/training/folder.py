@@ -8,7 +8,7 @@
       validation.jsonl      one line a validation
       rollouts/             trajectories of each train_step and validation, one file each
       checkpoints/          to go on from after any interruption
-      best/                 the model with the best validation reward, and best.json with its train_step
+      best/                 the model with the best validation reward
       final/                the model after the last train_step
 """
 
@@ -42,16 +42,24 @@ class TrainingFolder:
         """
         self.path = path
         run_file = path / "run.json"
-        if run_file.exists():
+        if self._has_begun():
             if not resume:
                 raise ConfigError(f"{path} holds a training run; go on with --resume, or give another folder")
             if json.loads(run_file.read_text(encoding="utf-8")) != config:
                 raise ConfigError(f"{path} was started with another recipe or other tasks; give another folder")
+        elif run_file.exists() and json.loads(run_file.read_text(encoding="utf-8")) != config:
+            # Refused or stopped before its first train_step: what it may have left is of another model.
+            (path / VALIDATION_FILE).unlink(missing_ok=True)
+            shutil.rmtree(path / "best", ignore_errors=True)
         try:
             (path / "rollouts").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"cannot use {path} for a training run: {error.strerror}") from error
         write_whole(run_file, config)
+
+    def _has_begun(self) -> bool:
+        """Tells whether there is anything that was trained."""
+        return bool(self.lines(METRICS_FILE)) or self.last_checkpoint() is not None
 
     @property
     def checkpoints(self) -> Path:

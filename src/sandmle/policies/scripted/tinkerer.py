@@ -40,7 +40,8 @@ def tinkerer(desk: Desk) -> Plan:
         thought = "Other features and other models may do better."
         observation = yield from run_with_slip(desk, thought, second, purpose="second", slip_rate=0.15)
         after = read_score((yield score("I check that the submission is valid and what it scores.")))
-        is_worse = before is not None and after is not None and (after < before) == desk.brief.higher_is_better
+        low, high = (after, before) if desk.brief.higher_is_better else (before, after)
+        is_worse = low is not None and high is not None and low < high
         if is_worse or not submitted(observation):
             yield run("That is worse: I go back to the first.", first)
     yield from hand_in(desk, check_rate=0.3)
