@@ -90,6 +90,22 @@ async def test_an_episode_and_its_reward(adapter: Any, bundle: Bundle, monkeypat
     assert episode.is_correct
 
 
+async def test_no_two_episodes_of_a_group_ask_with_the_same_seed(
+    adapter: Any, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = []
+
+    class Watched(CannedPolicy):
+        async def generate(self, transcript: Any, sampling: Any) -> Any:
+            seeds.append(sampling.rng_seed)
+            return await super().generate(transcript, sampling)
+
+    monkeypatch.setattr(adapter, "ChatPolicy", lambda model, options: Watched(["SUBMIT"], name="chat:m"))
+    for _ in range(3):
+        await run_flow(adapter, bundle)
+    assert len(seeds) == len(set(seeds)) == 3
+
+
 async def test_t17_a_fault_raises_so_that_rllm_drops_the_episode(
     adapter: Any, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

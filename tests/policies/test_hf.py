@@ -9,7 +9,7 @@ import torch
 from sandmle.errors import ContextOverflowError, PolicyError
 from sandmle.policies import SamplingParams
 from sandmle.policies.hf import HFGenerator, make_policy
-from sandmle.policies.tokens import TokenReply, TokenRequest
+from sandmle.policies.tokens import TokenPolicy, TokenReply, TokenRequest
 from sandmle.records import Completion, FinishReason, Message
 from sandmle.scaffolds.tokens import TokenTrail
 from tests.policies.tiny import tiny
@@ -48,6 +48,21 @@ async def test_logprobs_are_those_of_the_trained_model_and_arrays_of_one_length(
         again = torch.log_softmax(logits.float(), -1).gather(1, torch.tensor(ids)[:, None])[:, 0]
         assert (again - torch.tensor(arrays["logprobs"]))[mask].abs().max() < 1e-4
     await opened.aclose()
+
+
+async def test_without_a_limit_a_reply_may_fill_the_context() -> None:
+    asked: list[TokenRequest] = []
+
+    async def sample(request: TokenRequest) -> TokenReply:
+        asked.append(request)
+        return TokenReply((5,), (-1.0,), ended=True)
+
+    renderer = policy().renderer
+    for limit, most in ((None, None), (7, None), (None, 9), (7, 9)):
+        opened = TokenPolicy("x", renderer, sample, context=4096, max_tokens=limit)
+        await opened.generate(START, SamplingParams(max_tokens=most))
+    room = 4096 - len(asked[0].prompt_ids)
+    assert [each.max_tokens for each in asked] == [room, 7, 9, 9]
 
 
 async def test_a_reply_does_not_depend_on_its_neighbours() -> None:

@@ -1,7 +1,10 @@
 """The tinkerer: its scripts fit any table, differ by the dice, and a worse second script is taken back."""
 
 import asyncio
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from sandmle.grammars import get_grammar
@@ -12,7 +15,7 @@ from sandmle.policies.scripted.moves import SUBMITTED, Desk
 from sandmle.policies.scripted.tinkerer import FEATURES, MODELS, tinkerer_script
 from sandmle.records import ActionKind, FinishReason, Message
 from tests.bundles import KINDS, draft, saved
-from tests.policies.workbench import play
+from tests.policies.workbench import execute, play
 
 TASK = "# Task\n\nMetric: rmse (lower is better)\n"
 WROTE = f"The script ended normally.\n[stdout]\n{SUBMITTED} (9, 2)\nsubmission.csv is there and has the right form."
@@ -65,6 +68,59 @@ def test_scripts_with_all_kinds_of_draws_make_valid_submissions(
         assert game.grade.is_valid
         assert any("whatever columns" in code for code in game.codes)
         assert not any("sample.to_csv" in code and "whatever columns" not in code for code in game.codes)
+
+
+def table(folder: Path, answers: list[str], sample: dict[str, str], **columns: list[str]) -> Path:
+    """Writes a task's public files by hand: 60 rows to learn from, 30 to predict for."""
+    rng = np.random.default_rng(0)
+    feature = rng.normal(size=90).round(3)
+    frame = pd.DataFrame({"id": [f"r{i}" for i in range(90)], "a": feature, **columns})
+    (folder / "input").mkdir(parents=True)
+    order = np.argsort(feature[:60])
+    labels = np.array(answers, dtype=object)
+    told = np.empty(60, dtype=object)
+    told[order] = labels[np.arange(60) * len(labels) // 60]  # rises with the feature
+    frame[:60].assign(y=told).to_csv(folder / "input/train.csv", index=False)
+    frame[60:].to_csv(folder / "input/test.csv", index=False)
+    pd.DataFrame({"id": frame["id"][60:], **sample}).to_csv(folder / "input/sample_submission.csv", index=False)
+    return folder
+
+
+def run_all(folder: Path, n_scripts: int = 12) -> list[pd.DataFrame]:
+    submissions = []
+    for rng_seed in range(n_scripts):
+        works, output = execute(script(rng_seed), folder)
+        assert works, output
+        submissions.append(pd.read_csv(folder / "submission.csv", dtype=str, keep_default_na=False))
+        assert list(submissions[-1]["id"]) == [f"r{i}" for i in range(60, 90)]
+    return submissions
+
+
+def test_labels_of_any_number_and_name(tmp_path: Path) -> None:
+    many = [f"kind {i}" for i in range(20)]
+    for found in run_all(table(tmp_path / "many", many, {"y": many[0]})):
+        assert set(found["y"]) <= set(many)
+    for found in run_all(table(tmp_path / "none", ["None", "NA", "some"], {"y": "some"})):
+        assert set(found["y"]) <= {"None", "NA", "some"}
+    ranked = [f"k{i}" for i in range(20)]
+    for found in run_all(table(tmp_path / "ranked", ranked, {"y": "k1 k2 k3"})):
+        assert all(len(set(cell.split())) == 3 and set(cell.split()) <= set(ranked) for cell in found["y"])
+
+
+def test_the_chance_is_that_of_the_larger_of_two_numbers(tmp_path: Path) -> None:
+    folder = table(tmp_path, ["2", "10"], {"y": "0.5"})
+    feature = pd.read_csv(folder / "input/test.csv")["a"]
+    told = [
+        np.corrcoef(found["y"].astype(float), feature)[0, 1] for found in run_all(folder) if found["y"].nunique() > 9
+    ]
+    assert told
+    assert min(told) > 0
+
+
+def test_columns_with_nothing_in_them_and_words_that_are_rare(tmp_path: Path) -> None:
+    rare = [f"word{i} other{i}" for i in range(90)]
+    folder = table(tmp_path, ["0", "1"], {"y": "0.5"}, empty=[""] * 90, text=rare, code=[f"é{i}" for i in range(90)])
+    run_all(folder, 20)
 
 
 def test_skill_is_a_matter_of_luck(tmp_path_factory: pytest.TempPathFactory) -> None:

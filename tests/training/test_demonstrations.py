@@ -39,6 +39,15 @@ def test_the_best_are_kept_and_what_follows_the_last_reply_is_not(tmp_path: Path
     assert chats[0][2].token_ids is None
 
 
+def test_a_text_may_hold_any_end_of_line(tmp_path: Path) -> None:
+    text = "one\u2028two\u0085three\x0bfour\r\nfive"
+    chat = (*CHAT[:2], Message(role="assistant", content=text))
+    kept = select([episode(reward=1.0, messages=chat)], DemonstrationFilter())
+    save_demonstrations(tmp_path / "demos.jsonl", kept)
+    [again] = read_demonstrations(tmp_path / "demos.jsonl")
+    assert again[2].content == text
+
+
 def test_long_demonstrations_are_left_out_and_counted() -> None:
     renderer = ChatRenderer(tiny()[1], "tiny")
     long = (*CHAT[:2], Message(role="assistant", content="print(1)\n" * 100))

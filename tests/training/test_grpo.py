@@ -156,12 +156,48 @@ def test_what_cannot_be_trained_is_refused(warm: Path, bundle: Bundle, tmp_path:
         train(recipe_of(warm), tasks, tasks)
     with pytest.raises(ConfigError, match="no task to train on"):
         train(recipe_of(warm), {})
-    (tmp_path / "run/run.json").unlink()
     with pytest.raises(ConfigError, match="no task fits"):
         train(recipe_of(warm, "max_prompt_tokens=10"), tasks)
-    (tmp_path / "run/run.json").unlink()
     with pytest.raises(ConfigError, match="does not divide"):
         train(recipe_of(warm, "grpo.micro_batch=3"), tasks)
+    with pytest.raises(ConfigError, match=r"sampling\.temperature 0"):
+        train(recipe_of(warm, "sampling.temperature=0"), tasks)
+    chat = (Message(role="user", content="task"), Message(role="assistant", content="print(1)"))
+    with pytest.raises(ConfigError, match=r"sft\.micro_batch 3 does not divide sft\.batch_size 4"):
+        train_sft(recipe_of(warm, "sft.batch_size=4", "sft.micro_batch=3"), [chat], tmp_path / "run")
+
+
+def test_a_refused_run_leaves_its_folder_to_the_next(
+    warm: Path, bundle: Bundle, held_out: Bundle, tmp_path: Path
+) -> None:
+    tasks, held = {bundle.task_id: bundle}, {held_out.task_id: held_out}
+
+    def stop(numbers: dict[str, Any]) -> None:
+        raise KeyboardInterrupt  # at the validation before the first train_step
+
+    with pytest.raises(ConfigError, match="there is no folder"):
+        train_grpo(recipe_of(tmp_path / "missing"), tasks, held, tmp_path / "run", sandbox=FakeSandbox())
+    with pytest.raises(KeyboardInterrupt):
+        train_grpo(recipe_of(warm), tasks, held, tmp_path / "run", sandbox=FakeSandbox(), on_step=stop)
+    assert (tmp_path / "run/validation.jsonl").exists()
+    right = recipe_of(warm, "grpo.train_steps=1", "episode.max_turns=2")
+    summary = train_grpo(right, tasks, held, tmp_path / "run", sandbox=FakeSandbox())
+    assert [train_step for train_step, _ in summary["validation"]] == [0, 1]
+    assert [path.name for path in sorted((tmp_path / "run/rollouts").glob("train-*"))] == ["train-00001.jsonl"]
+
+
+def test_tasks_whose_prompt_is_too_long_are_left_out_and_counted(
+    warm: Path, bundle: Bundle, held_out: Bundle, tmp_path: Path
+) -> None:
+    from sandmle.training import grpo as module
+
+    recipe = recipe_of(warm, "grpo.train_steps=1")
+    sizes = iter([10, 100_000])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_prompt_size", lambda *args: next(sizes))
+        tasks = {bundle.task_id: bundle, held_out.task_id: held_out}
+        summary = train_grpo(recipe, tasks, {}, tmp_path / "run", sandbox=FakeSandbox())
+    assert summary["tasks_too_long"] == 1
 
 
 def test_adapters_are_trained_and_can_be_opened_again(warm: Path, bundle: Bundle, tmp_path: Path) -> None:

@@ -100,6 +100,8 @@ def grpo(
         print_json(summary)
         return
     screen = console()
+    if summary["tasks_too_long"]:
+        screen.print(f"{summary['tasks_too_long']} tasks were left out: their first prompt is too long", markup=False)
     for train_step, reward in summary["validation"]:
         screen.print(f"validation after {train_step} train_steps: {_number(reward)}", markup=False)
     screen.print(

@@ -91,6 +91,7 @@ class _Run:
     def prepare(self, model: Any, tokenizer: Any, sandbox: Sandbox) -> None:
         """Builds policy, engine and trainer."""
         recipe, grpo = self._recipe, self._recipe.grpo
+        n_given = len(self._tasks) + len(self._validation)
         policy = make_policy(
             model,
             tokenizer,
@@ -99,6 +100,11 @@ class _Run:
             context=recipe.model.context,
         )
         usable = _fitting(self._tasks, policy, recipe)
+        if self._validation:
+            self._validation = {
+                task_id: self._validation[task_id] for task_id in _fitting(self._validation, policy, recipe)
+            }
+        self._n_too_long = n_given - len(usable) - len(self._validation)
         self._schedule = TaskSchedule(tuple(usable), recipe.rng_seed, grpo.curriculum)
         self._engine = Engine(recipe, {**self._tasks, **self._validation}, sandbox=sandbox, policy=policy)
         with old_names_allowed():
@@ -138,6 +144,7 @@ class _Run:
         steps, validations = self._folder.lines(METRICS_FILE), self._folder.lines(VALIDATION_FILE)
         return {
             "train_steps": len(steps),
+            "tasks_too_long": self._n_too_long,
             "first_reward": steps[0]["reward"],
             "last_reward": steps[-1]["reward"],
             "validation": [[line["train_step"], line["reward"]] for line in validations],
@@ -197,7 +204,7 @@ class _Run:
             **episode_metrics(trajectories),
             "groups": _signals(groups, rewards),
         }
-        self._folder.write_rollouts(f"train-{train_step:05d}", trajectories)
+        self._folder.write_rollouts(f"train-{train_step + 1:05d}", trajectories)  # as in metrics.jsonl
         if recipe.grpo.shuffle_rewards:
             rewards = _shuffled(rewards, groups, step_seed(recipe.rng_seed, "shuffle", train_step))
         return StepBatch(trajectories, groups, rewards)
@@ -243,6 +250,10 @@ def _arguments(recipe: Recipe, folder: TrainingFolder) -> GRPOConfig:
     n_rows = grpo.prompts * grpo.group_size
     if n_rows % grpo.micro_batch:
         raise ConfigError(f"grpo.micro_batch {grpo.micro_batch} does not divide the {n_rows} episodes of a train_step")
+    if recipe.sampling.temperature == 0:
+        raise ConfigError(
+            "sampling.temperature 0 makes all episodes of a group alike; GRPO needs one above 0, such as 1.0"
+        )
     import torch
 
     on_cpu = not torch.cuda.is_available()
@@ -277,10 +288,7 @@ def _arguments(recipe: Recipe, folder: TrainingFolder) -> GRPOConfig:
 
 def _fitting(tasks: Mapping[str, Bundle], policy: BatchedPolicy, recipe: Recipe) -> list[str]:
     """Returns the tasks whose first prompt fits and leaves room for a reply."""
-    sizes = {
-        task_id: len(policy.renderer.prompt(first_messages(bundle, recipe.episode)))
-        for task_id, bundle in tasks.items()
-    }
+    sizes = {task_id: _prompt_size(bundle, policy, recipe) for task_id, bundle in tasks.items()}
     if not sizes:
         raise ConfigError("there is no task to train on; make some with: sandmle generate")
     limit = min(recipe.max_prompt_tokens, policy.generator.context - 1)
@@ -291,6 +299,10 @@ def _fitting(tasks: Mapping[str, Bundle], policy: BatchedPolicy, recipe: Recipe)
             "max_prompt_tokens, or take a model with a longer context"
         )
     return fitting
+
+
+def _prompt_size(bundle: Bundle, policy: BatchedPolicy, recipe: Recipe) -> int:
+    return len(policy.renderer.prompt(first_messages(bundle, recipe.episode)))
 
 
 def _signals(groups: Sequence[str], rewards: Sequence[float | None]) -> dict[str, bool]:

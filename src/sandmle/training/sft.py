@@ -12,6 +12,7 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 import sandmle
+from sandmle.errors import ConfigError
 from sandmle.policies.loading import old_names_allowed
 from sandmle.policies.renderers import ChatRenderer
 from sandmle.records import Message, sha256_of
@@ -124,11 +125,13 @@ def _arguments(recipe: Recipe, folder: TrainingFolder, data: TrainingRows) -> SF
     sft = recipe.sft
     on_cpu = not torch.cuda.is_available()
     micro = min(sft.micro_batch, sft.batch_size)
+    if sft.batch_size % micro:
+        raise ConfigError(f"sft.micro_batch {micro} does not divide sft.batch_size {sft.batch_size}")
     return SFTConfig(
         output_dir=str(folder.checkpoints),
         max_steps=sft.train_steps,
         per_device_train_batch_size=micro,
-        gradient_accumulation_steps=max(1, sft.batch_size // micro),
+        gradient_accumulation_steps=sft.batch_size // micro,
         learning_rate=sft.learning_rate,
         lr_scheduler_type="linear" if sft.decay else "constant_with_warmup",
         warmup_steps=sft.warmup_steps,

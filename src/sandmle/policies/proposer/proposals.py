@@ -74,10 +74,9 @@ def write_proposal(proposal: Proposal, desk: Desk, profile: Profile | None) -> s
             high=profile.high if proposal.high is None else proposal.high,
         )
         code = _script(proposal, known, brief)
-        if proposal.kind != "sample":
-            # The fit to pieces is measured in their own way; what is told rises and falls as the task's metric does.
-            higher = brief.higher_is_better if known.pieces else known.higher_is_better
-            code = _with_score(code, higher_is_better=higher)
+        # The fit to pieces is measured in their own way; what is told rises and falls as the task's metric does.
+        higher = brief.higher_is_better if known.pieces else known.higher_is_better
+        code = _with_score(code, higher_is_better=higher)
         if known.pieces:  # each script of a search runs in an empty folder
             code = f"{unpack_script(brief.pieces, brief.n_pieces)}\n\n{code}"
     if proposal.slips:
