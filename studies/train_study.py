@@ -20,6 +20,7 @@ from pathlib import Path
 from sandmle.evaluation.runs import Episode, Run, read_run
 from sandmle.evaluation.statistics import Difference, Estimate, estimate_mean, estimate_share, paired_difference
 from sandmle.records import ExecStatus, Medal
+from sandmle.rollouts import load_tasks
 from sandmle.training.folder import METRICS_FILE, lines_of
 
 TRAINING_SEEDS = (
@@ -109,6 +110,24 @@ def equal_steps(place: Path) -> int:
     grpo_s = math.fsum(line["times"]["wall_s"] for line in lines_of(place / "grpo" / METRICS_FILE))
     steps_s = [line["wall_s"] for line in lines_of(place / "sft" / METRICS_FILE)]
     return max(1, math.ceil(grpo_s / (math.fsum(steps_s) / len(steps_s))))
+
+
+def seeds_of(out: Path) -> dict[str, str]:
+    """Returns the seed of each held-out task."""
+    tasks = load_tasks(out / "held-out")
+    return {task_id: bundle.spec.provenance.seed_id or "-" for task_id, bundle in tasks.items()}
+
+
+def each_seed(seeds: dict[str, str], pooled: dict[str, list[Episode]]) -> list[str]:
+    """Returns the table of mean rewards by held-out seed."""
+    text = ["", "Mean reward by held-out seed:", "", f"| seed | tasks | {' | '.join(TITLES.values())} |"]
+    text.append(f"|---|---|{'---|' * len(ARMS)}")
+    for seed in sorted(set(seeds.values())):
+        n_tasks = sum(each == seed for each in seeds.values())
+        rewards = {arm: [each.reward or 0.0 for each in pooled[arm] if seeds[each.task_id] == seed] for arm in ARMS}
+        means = [f"{math.fsum(found) / len(found):.3f}" if found else "-" for found in rewards.values()]
+        text.append(f"| {seed} | {n_tasks} | {' | '.join(means)} |")
+    return text
 
 
 Values = dict[str, list[float]]
@@ -228,6 +247,7 @@ def page(plan: Plan, out: Path, rng_seeds: Sequence[int]) -> str:
             for measure in ("reward", "valid")
         ]
         text.append(f"| {TITLES[first]} - {TITLES[second]} | {' | '.join(map(_difference, differences))} |")
+    text += each_seed(seeds_of(out), pooled)
     text += choices(out, rng_seeds, len(pooled["sft"]))
     if len(rng_seeds) > 1:
         text += ["", "Mean reward of each rng_seed:", "", f"| arm | {' | '.join(map(str, rng_seeds))} |"]

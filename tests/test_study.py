@@ -61,7 +61,10 @@ def test_training_and_held_out_seeds_are_different(study: Any) -> None:
     assert not training & held_out
 
 
-def test_the_page_holds_every_arm_with_its_interval_and_its_differences(study: Any, tmp_path: Path) -> None:
+def test_the_page_holds_every_arm_with_its_interval_and_its_differences(
+    study: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study, "seeds_of", lambda out: {"a": "one", "b": "one", "c": "two", "d": "two"})
     place = trained(tmp_path)
     log(place / "more-sft", [{"train_step": 1, "loss": 1.0, "wall_s": 30.0}])
     scores = {"sft": None, "grpo": 0.95, "more-sft": 0.2, "shuffled": None}
@@ -82,6 +85,7 @@ def test_the_page_holds_every_arm_with_its_interval_and_its_differences(study: A
     assert grpo[3].startswith("1.000 (0.398 to 1.000)")  # every submission valid: the exact interval of four tasks
     assert more[3].startswith("0.750 (")
     assert rows["SFT"][0].startswith("0.100")
+    assert rows["two"] == ["2", "0.100", "1.000", "0.250", "0.100 |"]
     difference = rows["SFT, then GRPO - SFT"]
     assert difference[0].startswith("0.900")
     assert "better / equal / worse at 4 / 0 / 0 tasks" in difference[0]
