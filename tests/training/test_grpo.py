@@ -162,7 +162,7 @@ def test_what_cannot_be_trained_is_refused(warm: Path, bundle: Bundle, tmp_path:
         train(recipe_of(warm, "grpo.micro_batch=3"), tasks)
     with pytest.raises(ConfigError, match=r"sampling\.temperature 0"):
         train(recipe_of(warm, "sampling.temperature=0"), tasks)
-    chat = (Message(role="user", content="task"), Message(role="assistant", content="print(1)"))
+    chat = (*first_messages(bundle, recipe_of(warm).episode), Message(role="assistant", content="print(1)"))
     with pytest.raises(ConfigError, match=r"sft\.micro_batch 3 does not divide sft\.batch_size 4"):
         train_sft(recipe_of(warm, "sft.batch_size=4", "sft.micro_batch=3"), [chat], tmp_path / "run")
 
